@@ -1,9 +1,9 @@
-# What is installed and packaged: the command, the shared library, the public headers, the packages
-# for CMake and pkg-config, the templates and the licences. Everything is found relative to the executable, so the
-# package can be unpacked anywhere.
+# Installs and packages the command, the shared library, the public headers, the packages for CMake
+# and pkg-config, the templates and the licences. Everything is found relative to the executable, so
+# the package can be unpacked anywhere.
 include(CMakePackageConfigHelpers)
 
-set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # what is installed needs none of the tests
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # installing does not need the tests
 
 set(tesela_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/Tesela")
 
@@ -25,8 +25,8 @@ install(DIRECTORY templates/
 install(DIRECTORY data/tuned
   DESTINATION "${CMAKE_INSTALL_DATADIR}/tesela"
   FILES_MATCHING PATTERN "*.json")
-# Where scripts/ship-kernels has made them, and for this build: others would only be told of in each
-# process.
+# The pack of kernels, if scripts/ship-kernels has made one. It must belong to this build: every process
+# would warn about a pack of another build, and not use it.
 if(TARGET tesela_ship_kernels)
   install(CODE "
     if(EXISTS \"${PROJECT_BINARY_DIR}/kernels.pack\")
@@ -48,7 +48,7 @@ install(FILES
     "${CMAKE_CURRENT_BINARY_DIR}/TeselaConfigVersion.cmake"
   DESTINATION "${tesela_package_folder}")
 
-# From there to the prefix, "../..".
+# The path from tesela.pc's folder to the installation prefix, "../..".
 string(REGEX REPLACE "[^/]+" ".." tesela_prefix "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 configure_file(cmake/tesela.pc.in tesela.pc @ONLY)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/tesela.pc"

@@ -1,9 +1,9 @@
 # LLVM and MLIR 22, linked statically.
 #
-# Debian's MLIR targets carry an edge to the shared libLLVM; a static link would silently hold two
-# LLVMs. The edge is replaced by the static components, and the two libraries that Tesela has no use
-# for (z3, libxml2) are dropped. docs/decisions/static-llvm.md tells why it is linked so.
-find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)  # where Debian puts it
+# Debian's MLIR targets depend on the shared libLLVM, so a static link would silently contain LLVM
+# twice. This file replaces that dependency by LLVM's static components, and drops two libraries that
+# Tesela does not need (z3, libxml2). docs/decisions/static-llvm.md says why LLVM is linked statically.
+find_package(MLIR 22.1 REQUIRED CONFIG HINTS /usr/lib/llvm-22)  # Debian's folder
 message(STATUS "MLIR ${MLIR_VERSION} in ${MLIR_DIR}")
 list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
@@ -51,8 +51,8 @@ foreach(imported IN LISTS tesela_imported)
   set_target_properties(${imported} PROPERTIES INTERFACE_LINK_LIBRARIES "${links}")
 endforeach()
 
-# Usage requirements of every executable and shared library that holds LLVM. The shared library
-# exports what exports.map names: --exclude-libs would hide Tesela's own static libraries with LLVM's.
+# Linker options of every executable and shared library that contains LLVM. exports.map lists what the
+# shared library exports; --exclude-libs would also hide Tesela's own static libraries.
 add_library(tesela_link_options INTERFACE)
 set(tesela_is_shared "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>")
 target_link_options(tesela_link_options INTERFACE

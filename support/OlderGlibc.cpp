@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The static libstdc++ and libgcc of a machine with a new glibc ask for two functions that
-// glibc 2.34 lacks. Defined here, they are not asked of the machine that Tesela runs on. Of each
-// program and library that is shipped.
+// On a machine with a new glibc, the static libstdc++ and libgcc use two functions that glibc 2.34
+// lacks. This file defines them, so that shipped programs and libraries also run with glibc 2.34.
+// It is linked into each of them.
 //
 //===----------------------------------------------------------------------===//
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
 
 #define TESELA_OWN __attribute__((visibility("hidden")))
 
-// glibc 2.36: of std::random_device.
+// glibc 2.36; used by std::random_device.
 extern "C" TESELA_OWN uint32_t arc4random() {
   uint32_t number = 0;
   while (getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -57,7 +57,7 @@ int look(dl_phdr_info *info, size_t, void *data) {
 
 } // namespace
 
-// glibc 2.35: of the unwinder, which looks for an object's tables of exceptions.
+// glibc 2.35; the unwinder uses it to find an object's exception tables.
 extern "C" TESELA_OWN int _dl_find_object(void *address, dl_find_object *result) noexcept {
   Search search{reinterpret_cast<uintptr_t>(address), result};
   return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;

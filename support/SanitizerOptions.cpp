@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// LLVM's allocators poison what they have not handed out yet, in code that stands in its headers
-// and in its libraries. Ours is instrumented, that of the system's libraries is not: what the one
-// poisons the other would hand out poisoned.
+// LLVM's allocators poison memory that they have not handed out yet. Their code is partly in
+// headers, so Tesela's copy is instrumented while the copy in LLVM's libraries is not. Memory that
+// one copy has poisoned would be handed out by the other, still poisoned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@ extern "C" __attribute__((visibility("default"))) const char *__asan_default_opt
   return "allow_user_poisoning=0";
 }
 
-// Some tests ask for more memory than there is.
+// Some tests request more memory than there is.
 extern "C" __attribute__((visibility("default"))) const char *__tsan_default_options() {
   return "allocator_may_return_null=1";
 }

@@ -1,4 +1,4 @@
-//===- Besides.cpp - What a call is besides a launch -------------------------===//
+//===- Besides.cpp - What a call needs besides a launch ----------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -18,13 +18,13 @@ bool Framework::read(PyObject *arguments, PyObject *named) {
           &tensorTypes, &isPending, &PyTuple_Type, &observers, &forwardMode, &isGradEnabled,
           &isAutocasting, &PyType_Type, &variantType, &PyDict_Type, &variants, &asVariant))
     return false;
-  owner = Py_NewRef(named); // the dictionary of these arguments, which nothing else has
+  owner = Py_NewRef(named); // the dictionary of these arguments; nothing else owns it
   return true;
 }
 
 namespace {
 
-/// A function's truth: 1, 0, or -1 where it raised.
+/// The truth value of a function's result: 1, 0, or -1 if it raised.
 int truthOf(Owned result) { return result ? PyObject_IsTrue(result.get()) : -1; }
 
 class Looks {
@@ -39,7 +39,7 @@ public:
     return false;
   }
 
-  /// Whether a profile, a trace, a mode or a transform sees the call; -1 where it raised.
+  /// Whether a profiler, trace, mode or transform observes the call; -1 if it raised.
   int isObserved() const {
     for (Py_ssize_t i = 0; i < PyTuple_Size(framework.observers); ++i)
       if (int sees = truthOf(Owned(PyObject_CallNoArgs(PyTuple_GetItem(framework.observers, i)))))
@@ -50,7 +50,8 @@ public:
     return PyErr_Occurred() ? -1 : number >= 0;
   }
 
-  /// Whether the framework has a rule for a tensor: for its type, or for what it stands for.
+  /// Whether the framework has a rule for a tensor, because of its type or because its value is
+  /// pending.
   Besides tensor(PyObject *object) const {
     if (!isPlainType(object))
       return Besides::Dispatcher;
@@ -59,7 +60,7 @@ public:
     return isPending < 0 ? Besides::Raised : isPending ? Besides::Dispatcher : Besides::Nothing;
   }
 
-  /// The same of the tensors among a dictionary's values.
+  /// The same for all tensors among a dictionary's values.
   Besides values(PyObject *dictionary) const {
     PyObject *value;
     for (Py_ssize_t place = 0; PyDict_Next(dictionary, &place, nullptr, &value);)
@@ -69,7 +70,7 @@ public:
     return Besides::Nothing;
   }
 
-  /// Whether a tensor requires a gradient; -1 where it raised.
+  /// Whether a tensor requires a gradient; -1 if it raised.
   int requiresGrad(PyObject *object) const {
     if (object == Py_None)
       return 0;

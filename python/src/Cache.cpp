@@ -8,12 +8,12 @@ namespace tesela::python {
 
 namespace {
 
-/// A cache, as long as it is used.
+/// A cache, opened while it is used.
 struct Cache {
   tesela_cache *cache = nullptr;
   ~Cache() { tesela_cache_destroy(cache); }
 
-  /// `folder`: str or None; false where it raised.
+  /// `folder`: str or None. False if it raised.
   bool open(PyObject *folder) {
     const char *path = folder == Py_None ? nullptr : PyUnicode_AsUTF8AndSize(folder, nullptr);
     if (!path && folder != Py_None)
@@ -76,7 +76,7 @@ PyObject *cacheList(PyObject *, PyObject *arguments) {
   return list.release();
 }
 
-/// cache_prune(folder, most_bytes, most_seconds_old); (-1, -1): removes all.
+/// cache_prune(folder, most_bytes, most_seconds_old); (-1, -1) removes all.
 PyObject *cachePrune(PyObject *, PyObject *arguments) {
   PyObject *folder;
   long long mostBytes, mostSeconds;

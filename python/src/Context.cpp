@@ -47,7 +47,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
 void destroy(PyObject *object) {
   tesela_context *context = reinterpret_cast<ContextObject *>(object)->context;
   {
-    WithoutGil others; // it waits for what is compiled in the background
+    WithoutGil others; // destroying waits for compilations in the background
     tesela_context_destroy(context);
   }
   freeObject(object);

@@ -1,11 +1,11 @@
-//===- Eager.cpp - A call over tensors, from the tensors to the outputs ------===//
+//===- Eager.cpp - A call over tensors, from inputs to outputs ---------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an eager call of a framework does around Kernel.launch: it looks whether there is more to do
-// than a launch (Besides.cpp), reads the tensors, finds the kernel, allocates the outputs and asks
-// for the current stream. Each step in Python would cost as much as the library's own part of a
+// The work of an eager call around Kernel.launch: it checks whether the call needs more than a
+// launch (Besides.cpp), reads the tensors, finds the kernel, allocates the outputs and asks for the
+// current stream. In Python each of these steps would cost as much as the library's own part of a
 // launch.
 //
 //===----------------------------------------------------------------------===//
@@ -17,11 +17,11 @@ namespace {
 
 PyTypeObject *eagerType;
 
-constexpr int hostDevice = -1; // as tesela._contexts has it
+constexpr int hostDevice = -1; // as in tesela._contexts
 
-/// The kernel of a variant, device, element type and head dimensions.
+/// Identifies the kernel of a variant, device, element type and head dimensions.
 struct KernelKey {
-  PyObject *kernels, *constants; ///< the dictionary of the variant, and a part of its keys
+  PyObject *kernels, *constants; ///< the variant's dictionary, and a part of its keys
   int64_t headDimQk, headDimV;
   int type, device;
 
@@ -33,7 +33,8 @@ struct KernelKey {
   }
 };
 
-/// The kernels of the last calls: to find one in its dictionary takes a tuple of six objects.
+/// A cache of the last calls' kernels, because a look-up in the dictionary takes a tuple of six
+/// objects.
 class RecentKernels {
 public:
   PyObject *find(const KernelKey &key) const {
@@ -43,7 +44,7 @@ public:
   void keep(const KernelKey &key, PyObject *kernel) {
     Entry &entry = entries[key.place(count)];
     Entry before = std::exchange(entry, {key, Py_NewRef(kernel)});
-    Py_INCREF(key.kernels); // they must not become another's address
+    Py_INCREF(key.kernels); // so that their addresses are not reused
     Py_INCREF(key.constants);
     before.release();
   }
@@ -93,10 +94,10 @@ void destroy(PyObject *object) {
   freeObject(object);
 }
 
-/// A call's variant, as tesela._variant.Variant has it for a launch, with the call's parameters.
+/// A call's variant, in the form of tesela._variant.Variant, with the call's parameters.
 class CalledVariant {
 public:
-  /// False where it raised.
+  /// False if it raised.
   bool find(const Framework &framework, PyObject *given) {
     PyObject *known = nullptr;
     if (reinterpret_cast<PyObject *>(Py_TYPE(given)) == framework.variantType)
@@ -112,7 +113,7 @@ public:
     return parts && PyTuple_Size(parts.get()) == partCount;
   }
 
-  /// Replaces values of the variant's by the call's own; false where it raised.
+  /// Replaces values of the variant by those of the call; false if it raised.
   bool replace(PyObject *parameters) {
     if (PyDict_Size(parameters) == 0)
       return true;
@@ -122,7 +123,7 @@ public:
     PyObject *name, *value;
     for (Py_ssize_t place = 0; replaced && PyDict_Next(parameters, &place, &name, &value);) {
       PyObject *slot = PyDict_GetItemWithError(part(slotsPart), name);
-      if (!slot) // of a constant, or of nothing that there is
+      if (!slot) // a constant, or an unknown name
         return !PyErr_Occurred() && replaceConstants(parameters);
       PyTuple_SetItem(replaced.get(), PyLong_AsSsize_t(slot), Py_NewRef(value));
     }
@@ -155,7 +156,7 @@ private:
   }
 };
 
-/// One call. It allocates what the launch needs besides its tensors.
+/// One call. As an Allocator it provides the launch's workspace.
 class Call : private Allocator {
 public:
   Call(EagerObject &eager, PyObject *const *given)
@@ -167,8 +168,8 @@ public:
 
   Besides lookAround() const { return lookAt(framework, given, variant.bound()); }
 
-  /// Whether the tensors are of a kind that kernels are for. Nothing is raised: the caller knows
-  /// better what to say.
+  /// Whether kernels exist for such tensors. It raises nothing, because the caller can give a
+  /// better message.
   bool readInputs() {
     PyObject *const objects[] = {given.q, given.k, given.v};
     for (int i = 0; i < 3; ++i)
@@ -183,7 +184,7 @@ public:
     return isHost ? isHalf || q.type == TESELA_F32 : isHalf && q.memory == TESELA_MEMORY_CUDA;
   }
 
-  /// Launches; false where it raised.
+  /// Launches; false if it raised.
   bool run() {
     int isBshd = PyObject_IsTrue(given.isBshd);
     hasLse = PyObject_IsTrue(given.returnLse);
@@ -212,7 +213,7 @@ public:
 
   /// (o, lse or None)
   PyObject *both() const { return PyTuple_Pack(2, o.get(), lse.get()); }
-  /// o, or (o, lse) where that was asked for.
+  /// o, or (o, lse) if that was requested.
   PyObject *results() { return hasLse ? both() : o.release(); }
 
 private:
@@ -227,7 +228,7 @@ private:
   bool isHost = false, isElsewhere = false;
   int hasLse = 0;
   int deviceNumber = hostDevice;
-  Owned device; ///< its number
+  Owned device; ///< the number as a Python object
   Owned o, lse;
 
   Owned findKernel() {
@@ -235,7 +236,7 @@ private:
                      views[2].extents[3], int(views[0].type),  deviceNumber};
     if (PyObject *found = recent.find(key))
       return Owned(Py_NewRef(found));
-    // Its dictionary has it, or it is made.
+    // Takes the kernel from its dictionary, or makes it.
     static PyObject *const method = PyUnicode_InternFromString("_kernel");
     Owned type(PyLong_FromLong(key.type)), headDimQk(PyLong_FromLongLong(key.headDimQk)),
         headDimV(PyLong_FromLongLong(key.headDimV));
@@ -255,7 +256,7 @@ private:
     return current && !PyErr_Occurred();
   }
 
-  /// A tensor whose axes lie in memory in the order `order`, without gaps.
+  /// A contiguous tensor whose axes lie in memory in the order `order`.
   template <int rank>
   Owned empty(tesela_type type, const int64_t (&extents)[rank], const int (&order)[rank]) const {
     Owned shape(PyTuple_New(rank)), strides(PyTuple_New(rank));
@@ -278,7 +279,7 @@ private:
                      : nullptr);
   }
 
-  /// In q's order of the two middle axes in memory.
+  /// The output, with the middle axes in the same order in memory as in q.
   Owned makeOutput() {
     const tesela_tensor &q = views[0];
     const int64_t extents[] = {q.extents[0], q.extents[1], q.extents[2], views[2].extents[3]};
@@ -295,7 +296,7 @@ private:
     return empty(TESELA_F32, {q.extents[0], q.extents[1], q.extents[2]}, {0, 1, 2});
   }
 
-  /// The framework counts what is written to a tensor of the caller's.
+  /// Tells the framework that the caller's tensor was written, because it counts writes.
   bool tellOfOutput() const {
     if (given.out == Py_None)
       return true;

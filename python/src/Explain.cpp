@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// By the C++ API and the command's own report and drawing: what a notebook shows is what the
-// command prints and draws.
+// Uses the C++ API and the command's report and drawing, so that a notebook shows what the command
+// prints and draws.
 //
 //===----------------------------------------------------------------------===//
 #include "HostValues.h"
@@ -25,7 +25,7 @@ PyTypeObject *explanationType;
 
 struct Explained {
   tool::ExplainReport report;
-  std::vector<Owned> captured; ///< the tensors, and what holds their views
+  std::vector<Owned> captured; ///< the tensors and the holders of their views
 };
 
 struct ExplanationObject {
@@ -90,7 +90,7 @@ PyObject *svg(PyObject *self, PyObject *) {
   return guarded([&] {
     std::string file;
     {
-      WithoutGil others; // it asks the mask for hundreds of thousands of pairs
+      WithoutGil others; // drawing evaluates the mask for hundreds of thousands of pairs
       tool::TileDrawing drawing(explainedOf(self).report);
       tool::SvgCanvas canvas(drawing.width(), drawing.height());
       drawing.draw(canvas);

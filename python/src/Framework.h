@@ -1,4 +1,4 @@
-//===- Framework.h - What an eager call asks of a framework ------*- C++ -*-===//
+//===- Framework.h - How an eager call uses a framework ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,52 +9,53 @@
 
 namespace tesela::python {
 
-/// A framework's functions and types, as Eager's constructor names them.
+/// A framework's functions and types, with the names of the parameters of Eager's constructor.
 struct Framework {
   // Allocation.
-  PyObject *elementTypes;  ///< a tuple of its element types, by the library's number
-  PyObject *emptyHost;     ///< (shape, strides, type), in the host's memory
-  PyObject *emptyCuda;     ///< likewise, on the current GPU
+  PyObject *elementTypes;  ///< a tuple of its element types, in the order of tesela_type
+  PyObject *emptyHost;     ///< (shape, strides, type), in host memory
+  PyObject *emptyCuda;     ///< (shape, strides, type), on the current GPU
   PyObject *currentDevice; ///< (), the current GPU's number
   PyObject *emptyOn;       ///< (shape, strides, type, device), on any GPU
-  PyObject *written;       ///< (tensor), told of a tensor of the caller's that was written
-  // What may be asked for besides a launch.
-  PyObject *tensorTypes;   ///< a tuple of the types of tensors without rules of their own
-  PyObject *isPending;     ///< (tensor), whether its memory is not yet what it stands for
-  PyObject *observers;     ///< a tuple of functions (); what one gives is true where calls are seen
-  PyObject *forwardMode;   ///< what has the level of forward-mode differentiation as an attribute
+  PyObject *written;       ///< (tensor), called after a caller's tensor was written
+  // To find out whether a call needs more than a launch.
+  PyObject *tensorTypes;   ///< a tuple of the types of tensors without special rules
+  PyObject *isPending;     ///< (tensor), whether its memory does not have its values yet
+  PyObject *observers;     ///< a tuple of functions (); a true result means that calls are observed
+  PyObject *forwardMode;   ///< an object whose attribute is the level of forward-mode
+                           ///< differentiation
   PyObject *isGradEnabled; ///< ()
   PyObject *isAutocasting; ///< ()
   // Variants.
   PyObject *variantType;
-  PyObject *variants;  ///< a dictionary of those that were met, by the strings that stand for them
-  PyObject *asVariant; ///< (source), of any other source
+  PyObject *variants;  ///< a dictionary from source texts to known variants
+  PyObject *asVariant; ///< (source), makes a variant of any other source
 
-  PyObject *owner; ///< of all these
+  PyObject *owner; ///< owns all of these
 
-  /// From the arguments of a constructor, all by name; false where it raised.
+  /// Reads the arguments of a constructor, all by name; false if it raised.
   bool read(PyObject *arguments, PyObject *named);
 };
 
-/// What a call is besides a launch.
+/// What a call needs in addition to a launch.
 enum class Besides {
   Nothing,
-  Rules,      ///< of differentiation or of autocast
-  Dispatcher, ///< whatever the framework's dispatcher does: something sees the call
-  Raised,     ///< looking at it raised an exception
+  Rules,      ///< rules of differentiation or of autocast
+  Dispatcher, ///< the framework's dispatcher, because something observes the call
+  Raised,     ///< finding out raised an exception
 };
 
-/// A call's own arguments.
+/// The arguments of a call.
 struct CallArguments {
   PyObject *q, *k, *v, *variant, *scale, *returnLse, *isBshd, *out, *parameters;
 };
 
-/// What there is to do beside a launch of these arguments. `bound` is a dictionary, of the
-/// variant's values.
+/// What a call with these arguments needs in addition to a launch. `bound` is a dictionary with the
+/// variant's bound values.
 Besides lookAt(const Framework &framework, const CallArguments &given, PyObject *bound);
 
-/// Whether the framework's dispatcher must see what is done with these tensors, some of which may
-/// be None: Nothing, Dispatcher or Raised.
+/// Whether the framework's dispatcher must see operations on these tensors, some of which may be
+/// None. Returns Nothing, Dispatcher or Raised.
 Besides lookAtTensors(const Framework &framework, PyObject *const *tensors, Py_ssize_t count);
 
 } // namespace tesela::python

@@ -1,4 +1,4 @@
-//===- HostValues.cpp - A launch's parameters in the host's memory -----------===//
+//===- HostValues.cpp - A launch's parameters in host memory -----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -6,7 +6,7 @@
 
 namespace tesela::python {
 
-/// A captured tensor as the C++ API has it. Of i64 it reads the low words, as launches do.
+/// A captured tensor for the C++ API. Of i64 it reads the low words, as launches do.
 static bool readCapture(PyObject *value, const char *name, std::vector<Owned> &captured,
                         Tensor &to) {
   tesela_tensor from;
@@ -43,7 +43,7 @@ bool readHostValues(const VariantObject &variant, PyObject *values, std::vector<
     PyObject *value = PyTuple_GetItem(values, slot++);
     if (!value)
       return false;
-    if (value == Py_None) // the default's; what has none the library misses
+    if (value == Py_None) // the default is used; the library reports a missing value
       continue;
     if (info.is_capture) {
       Tensor tensor;

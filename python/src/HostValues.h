@@ -1,4 +1,4 @@
-//===- HostValues.h - A launch's parameters in the host's memory -*- C++ -*-===//
+//===- HostValues.h - A launch's parameters in host memory -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,19 +14,19 @@
 
 namespace tesela::python {
 
-/// Reads the scalars and captures of `arguments` from `values`, by slot as a launch's; false where
-/// it raised. `captured` gets the tensors, and what holds their views.
+/// Reads the scalars and captures of `arguments` from `values`, by slot as in a launch; false if it
+/// raised. `captured` gets the tensors and the holders of their views.
 bool readHostValues(const VariantObject &variant, PyObject *values, std::vector<Owned> &captured,
                     ExplainArguments &arguments);
 
-/// Raises an error of the C++ API and gives null.
+/// Raises an error of the C++ API and returns null.
 PyObject *raiseError(const Error &error);
 
-/// Runs `body`; no exception passes to Python's C code.
+/// Runs `body`. No exception reaches Python's C code.
 template <typename Body> PyObject *guarded(Body body) {
   try {
     return body();
-  } catch (const std::exception &) { // only memory can be short
+  } catch (const std::exception &) { // only std::bad_alloc is possible
     return PyErr_NoMemory();
   }
 }

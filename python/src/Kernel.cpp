@@ -13,17 +13,17 @@ PyTypeObject *kernelType;
 
 namespace {
 
-/// What the schedule is chosen for. Every kernel is right for every length, but which schedule is
-/// fast depends on it: few queries let heads share a tile, and few keys are worth other roles
-/// (compiler/schedule). A bucket's kernel is compiled by the first launch that falls into it.
+/// The lengths for which the schedule is chosen. Every kernel is correct for every length, but the
+/// fastest schedule depends on it: with few queries heads share a tile, and with few keys other
+/// roles are better (compiler/schedule). The first launch in a bucket compiles the bucket's kernel.
 struct Bucket {
-  int64_t mostQueries, mostKeys;           ///< that belong to it; 0: any number
-  int64_t expectedQueries, expectedLength; ///< as tesela_kernel_options has them
+  int64_t mostQueries, mostKeys;           ///< the largest lengths in the bucket; 0: no limit
+  int64_t expectedQueries, expectedLength; ///< the options of tesela_kernel_options
 };
 constexpr Bucket buckets[] = {
     {1, 0, 1, 0},             // decoding
     {32, 0, 8, 0},            // speculative decoding
-    {64, 0, 64, 0},           // a tree of guesses
+    {64, 0, 64, 0},           // a tree of speculated tokens
     {512, 0, 512, 0},         // chunks of a prompt behind its cache
     {2048, 2047, 2048, 1024}, // chunks of a prompt
     {2048, 8191, 2048, 4096},
@@ -46,7 +46,7 @@ int bucketOf(int64_t queries, int64_t keys) {
 
 namespace {
 
-/// Those of a launch with dropout, behind the variant's. The state may be left out.
+/// The parameters of a launch with dropout, after the variant's. The state may be left out.
 constexpr Slot dropoutSlots[] = {
     {"dropout.p", false, false, 0},          {"dropout.seed", false, false, 0},
     {"dropout.seed_high", false, true, 0},   {"dropout.offset", false, true, 0},
@@ -160,7 +160,7 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
 
 } // namespace
 
-/// On a GPU the schedule of gradients is the same for all lengths.
+/// On a GPU, gradients have the same schedule for all lengths.
 int bucketFor(const Kernel &kernel, int64_t queries, int64_t keys) {
   const char *algorithm = kernel.options.algorithm;
   bool isForward =
@@ -179,7 +179,7 @@ tesela_kernel_options optionsFor(const Kernel &kernel, int bucket) {
   return options;
 }
 
-/// The bucket's kernel, which is compiled where it is not there; null where that raised.
+/// The bucket's kernel, compiled if necessary; null if that raised.
 tesela_kernel *find(Kernel &kernel, int bucket) {
   tesela_kernel *found = kernel.ofBucket[bucket].load(std::memory_order_acquire);
   if (found)
@@ -194,7 +194,7 @@ tesela_kernel *find(Kernel &kernel, int bucket) {
     raiseLast();
     return nullptr;
   }
-  tesela_kernel *before = nullptr; // another thread's may have come first
+  tesela_kernel *before = nullptr; // another thread may have been faster
   if (kernel.ofBucket[bucket].compare_exchange_strong(before, found))
     return found;
   tesela_kernel_destroy(found);
@@ -203,7 +203,7 @@ tesela_kernel *find(Kernel &kernel, int bucket) {
 
 } // namespace
 
-/// Device memory for a launch, where it needs some.
+/// Allocates device memory for a launch if the launch needs some.
 static bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocator,
                           tesela_tensor_arguments &arguments, Owned &memory) {
   size_t bytes;
@@ -223,7 +223,7 @@ static bool lendWorkspace(const tesela_kernel *kernel, const Allocator &allocato
   return true;
 }
 
-/// Where the kernel began with a simple schedule: warns, once, that the best one was not compiled.
+/// For a kernel that started with a simple schedule: warns once if the best one was not compiled.
 static bool warnOfTiers(Kernel &kernel, int bucket, const tesela_kernel *chosen) {
   int isBest;
   if (tesela_kernel_is_best(chosen, 0, &isBest) == TESELA_OK) {
@@ -257,24 +257,24 @@ bool run(Kernel &kernel, tesela_tensor_arguments &arguments, int64_t queries, in
 
 void swapLengthAndHeads(tesela_tensor &tensor) {
   if (tensor.rank != 4)
-    return; // the library says so
+    return; // the library reports the error
   std::swap(tensor.extents[1], tensor.extents[2]);
   std::swap(tensor.strides[1], tensor.strides[2]);
 }
 
 namespace {
 
-/// The tensors of a launch, in the order of its arguments: five of attention, and those of its
-/// gradients besides, which the C API takes by name.
+/// The tensors of a launch in the order of its arguments: five of attention, then those of its
+/// gradients, which the C API takes by name.
 constexpr const char *tensorNames[] = {"q", "k", "v", "o", "lse", "do", "dlse", "dq", "dk", "dv"};
 constexpr int forwardTensors = 5, parametersTensors = 7, backwardTensors = 10, lsePlace = 4,
               dlsePlace = 6;
 
-/// A launch's arguments as the C API takes them.
+/// A launch's arguments for the C API.
 class Launch {
 public:
-  /// The tensors, scale, values, is_bshd. Without a logarithm to write lse is None, without a
-  /// gradient of it dlse.
+  /// Reads the tensors, scale, values and is_bshd. lse is None if it is not written, and dlse is
+  /// None if there is no gradient of lse.
   bool read(Kernel &kernel, PyObject *const *arguments, int tensorCount) {
     PyObject *const *rest = arguments + tensorCount;
     int isBshd = PyObject_IsTrue(rest[2]);
@@ -294,14 +294,14 @@ public:
     }
     return complete(kernel, arguments[lsePlace] != Py_None, rest[0], rest[1]);
   }
-  /// Views of q, k, v, o and perhaps lse that were read before.
+  /// Takes views of q, k, v, o and (if `hasLse`) lse that were read before.
   bool take(Kernel &kernel, const tesela_tensor *views, bool hasLse, PyObject *scale,
             PyObject *ofParameters) {
     given = sized<tesela_tensor_arguments>();
     std::copy_n(views, hasLse ? forwardTensors : forwardTensors - 1, tensors);
     return complete(kernel, hasLse, scale, ofParameters);
   }
-  /// After read(): the gradients of parameters, tensors with these names.
+  /// To be called after read(): adds the gradients of parameters, tensors with these names.
   bool addGradients(PyObject *names, PyObject *gradients) {
     size_t count = size_t(PyTuple_Size(names)), first = given.tensor_count;
     more.reset(new (std::nothrow) More[count]);
@@ -355,8 +355,8 @@ private:
   }
 };
 
-/// The tensors, scale, values, is_bshd, stream, allocate; then, with `hasGradients`, the names of
-/// gradients of parameters and their tensors.
+/// The arguments are the tensors, scale, values, is_bshd, stream and allocate; with `hasGradients`
+/// also the names of parameters and the tensors for their gradients.
 PyObject *launchTensors(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                         int tensorCount, bool needsMemory, bool hasGradients = false) {
   int expected = tensorCount + 5 + 2 * hasGradients;
@@ -448,9 +448,9 @@ PyObject *tensorType(PyObject *self, PyObject *arguments) {
   return PyLong_FromLong(type);
 }
 
-/// Where the best kernel of the bucket's handle was not compiled: whoever asks again has it tried
-/// again, and the next launch takes a handle that knows of that. Other threads may launch the old
-/// one, so it stays; where it fails again and again, the last one stays in its place.
+/// If the best kernel of the bucket was not compiled, a new request tries again, and the next
+/// launch takes a handle that knows the result. The old handle is kept, because other threads may
+/// be launching it. After `mostRetired` failures the last handle stays.
 void retireFailed(Kernel &kernel, int bucket) {
   constexpr size_t mostRetired = 16;
   if (kernel.retired.size() == mostRetired)

@@ -1,4 +1,4 @@
-//===- KernelObject.h - What launches of a kernel share ---------*- C++ -*-===//
+//===- KernelObject.h - Shared by launches of a kernel ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,7 +14,7 @@
 
 namespace tesela::python {
 
-/// How many buckets of lengths have a compilation of their own.
+/// How many buckets of lengths have a separate compilation.
 constexpr int bucketCount = 10;
 
 /// A parameter of a launch.
@@ -24,21 +24,23 @@ struct Slot {
   double standard;
 };
 
-/// What an object of Python's holds; made and destroyed with it.
+/// The contents of a Python Kernel object; made and destroyed with it.
 struct Kernel {
   ContextObject *context;
   VariantObject *variant;
-  tesela_kernel_options options; ///< without what a bucket expects
+  tesela_kernel_options options; ///< without the expected lengths of a bucket
   std::unique_ptr<tesela_parameter[]> constants;
   std::unique_ptr<const char *[]> bindings;
   std::unique_ptr<Slot[]> slots;              ///< the parameters of a launch
-  Py_ssize_t slotCount = 0, captureCount = 0; ///< the captures are the variant's alone
+  Py_ssize_t slotCount = 0, captureCount = 0; ///< captureCount counts only the variant's captures
   PyObject *schedule = nullptr, *algorithm = nullptr, *constantNames = nullptr,
-           *bindingTexts = nullptr; ///< their texts
+           *bindingTexts = nullptr; ///< owners of texts in `options`
   std::atomic<tesela_kernel *> ofBucket[bucketCount] = {};
-  std::vector<tesela_kernel *> retired; ///< were of a bucket; threads may launch them still
-  bool hasTiers[bucketCount] = {};      ///< whether they may begin with a simple schedule
-  bool isSettled[bucketCount] = {};     ///< of these: nothing is to be told any more
+  std::vector<tesela_kernel *> retired; ///< former kernels of a bucket; threads may still launch
+                                        ///< them
+  bool hasTiers[bucketCount] = {};      ///< whether the bucket's kernel may start with a simple
+                                        ///< schedule
+  bool isSettled[bucketCount] = {};     ///< for buckets with tiers: nothing more has to be reported
 
   ~Kernel() {
     for (auto &kernel : ofBucket)
@@ -60,24 +62,24 @@ struct KernelObject {
 
 inline Kernel &kernelOf(PyObject *self) { return *reinterpret_cast<KernelObject *>(self)->kernel; }
 
-/// Which of a kernel's compilations launches of these lengths run.
+/// The bucket whose kernel launches with these lengths run.
 int bucketFor(const Kernel &kernel, int64_t queries, int64_t keys);
 
 /// The values of a launch's parameters, by slot.
 class Values {
 public:
-  /// A value for each.
+  /// Reads a value for each parameter.
   bool read(const Kernel &kernel, PyObject *values) { return read(kernel, values, true); }
-  /// None is left out.
+  /// Reads the given values. None means that the parameter is left out.
   bool readGiven(const Kernel &kernel, PyObject *values) { return read(kernel, values, false); }
-  /// Behind those that were read: a number or a tensor of the template's; false where it raised.
+  /// Appends a number or a tensor of the template; false if it raised.
   bool add(const char *name, PyObject *value);
   const tesela_parameter *data() const { return parameters; }
   size_t size() const { return count; }
 
 private:
   static constexpr int usual = 8;
-  static constexpr Py_ssize_t ofTemplate = 5; ///< parameters that add() has room for
+  static constexpr Py_ssize_t ofTemplate = 5; ///< how many parameters add() can append
   size_t count = 0;
   Py_ssize_t most = usual;
   tesela_parameter few[usual], *parameters = few;
@@ -92,10 +94,10 @@ private:
   bool readOne(const Slot &slot, PyObject *value);
 };
 
-/// None is no scale; false where it raised.
+/// Sets the scale; None sets none. False if it raised.
 bool readScale(PyObject *scale, tesela_tensor_arguments &given);
 
-/// A function of Python's, of a number of bytes.
+/// Allocates by a Python function of a number of bytes.
 class AllocatingFunction : public Allocator {
 public:
   explicit AllocatingFunction(PyObject *function) : function(function) {}
@@ -108,8 +110,8 @@ private:
   PyObject *function;
 };
 
-/// Launches the kernel of the lengths, which is compiled where it is not there; false where it
-/// raised. With an allocator it gives device memory, where the launch needs some.
+/// Launches the kernel for the lengths, compiling it first if necessary; false if it raised.
+/// `allocator`, if given, provides device memory that the launch needs.
 bool run(Kernel &kernel, tesela_tensor_arguments &arguments, int64_t queries, int64_t keys,
          void *stream, const Allocator *allocator);
 

@@ -37,7 +37,7 @@ bool Values::readOne(const Slot &slot, PyObject *value) {
   tesela_parameter &parameter = parameters[count];
   std::memset(static_cast<void *>(&parameter), 0, sizeof parameter);
   parameter.name = slot.name;
-  if (value == Py_None && slot.isCapture && slot.hasDefault) { // one without elements
+  if (value == Py_None && slot.isCapture && slot.hasDefault) { // a tensor without elements
     tensors[count] = sized<tesela_tensor>();
     tensors[count].type = TESELA_I32;
     tensors[count].rank = 1;

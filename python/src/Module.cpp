@@ -13,7 +13,7 @@ namespace {
 constexpr int codeCount = TESELA_DEADLINE_EXCEEDED + 1;
 PyObject *errorClasses[codeCount];
 
-/// (tried, cause, cause's cause, ...)
+/// The causes as a tuple: (tried, cause, cause's cause, ...).
 PyObject *lastChain() {
   Owned chain(PyTuple_New(Py_ssize_t(tesela_last_error_count())));
   if (!chain)

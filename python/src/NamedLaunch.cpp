@@ -1,11 +1,11 @@
-//===- NamedLaunch.cpp - A launch with tensors by their names ----------------===//
+//===- NamedLaunch.cpp - A launch with named tensors -------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For templates other than attention of dense tensors: what a launch has is what the template
-// declares. q, k, v, o, o_parts, k_new and v_new are views [batch, heads, length, head_dim]; what
-// Python calls [tokens, heads, head_dim] is one of them, too.
+// For templates other than attention of dense tensors: a launch has the tensors that the template
+// declares. q, k, v, o, o_parts, k_new and v_new are views [batch, heads, length, head_dim]. A
+// Python tensor [tokens, heads, head_dim] becomes such a view with one batch.
 //
 //===----------------------------------------------------------------------===//
 #include "KernelObject.h"
@@ -17,14 +17,14 @@ namespace tesela::python {
 
 namespace {
 
-/// Before the first axis one of extent 1.
+/// Inserts an axis of extent 1 before the first axis.
 void addBatch(tesela_tensor &tensor) {
   for (int axis = tensor.rank; axis > 0; --axis) {
     tensor.extents[axis] = tensor.extents[axis - 1];
     tensor.strides[axis] = tensor.strides[axis - 1];
   }
   tensor.extents[0] = 1;
-  tensor.strides[0] = 0; // an extent of 1 has no stride
+  tensor.strides[0] = 0; // the stride of an extent of 1 is ignored
   ++tensor.rank;
 }
 
@@ -44,7 +44,7 @@ public:
       PyObject *object = PyTuple_GetItem(from, i);
       if (!name)
         return false;
-      if (object == Py_None) // one that may be left out
+      if (object == Py_None) // it is left out
         continue;
       if (!readTensor(object, name, tensors[i], holders[i]))
         return false;
@@ -87,7 +87,7 @@ public:
     return !PyErr_Occurred();
   }
 
-  /// What the schedule is chosen for; 0: many.
+  /// The length for which the schedule is chosen; 0: large.
   int64_t extentOf(std::string_view name, const tesela_tensor *tensor) const {
     for (size_t i = 0; i < given.extent_count; ++i)
       if (name == extents[i].name)

@@ -1,10 +1,10 @@
-//===- Native.h - What the files of the extension share ---------*- C++ -*-===//
+//===- Native.h - Shared by the files of the extension ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// tesela._native: the C API as Python objects. Only Python's limited API of 3.10 is used, so that
-// one file serves every later Python.
+// tesela._native: the C API as Python objects. It uses only Python's limited API of 3.10, so that
+// one file serves all later versions of Python.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_PYTHON_NATIVE_H
@@ -21,7 +21,7 @@
 
 namespace tesela::python {
 
-/// A reference that this code owns.
+/// Owns a reference to a Python object.
 class Owned {
 public:
   explicit Owned(PyObject *object = nullptr) : object(object) {}
@@ -39,7 +39,7 @@ private:
   PyObject *object;
 };
 
-/// Lets other threads of Python run as long as it lives.
+/// Releases the GIL during its life.
 class WithoutGil {
 public:
   WithoutGil() : state(PyEval_SaveThread()) {}
@@ -51,7 +51,7 @@ private:
   PyThreadState *state;
 };
 
-/// A structure of the C API: its size, and zeros.
+/// A structure of the C API, all zeros except its size.
 template <typename T> T sized() {
   T value;
   std::memset(static_cast<void *>(&value), 0, sizeof value);
@@ -59,36 +59,36 @@ template <typename T> T sized() {
   return value;
 }
 
-/// The class of exceptions for a code; the module's `set_errors` gives them. Null: not given.
+/// The exception class for a code, as given to `set_errors`; null if none was given.
 PyObject *errorClass(tesela_code code);
-/// The code of a class of exceptions; TESELA_DEFECT for those that are not the module's.
+/// The code of an exception class; TESELA_DEFECT if it is not one of the module's.
 tesela_code errorCode(PyObject *type);
 PyObject *setErrors(PyObject *module, PyObject *classes);
 
-/// Raises this thread's last failure of the library and gives null.
+/// Raises this thread's last failure of the library and returns null.
 PyObject *raiseLast();
 
-/// Raises the exception of `code` with a sentence, which is formatted as by PyUnicode_FromFormat.
+/// Raises the exception of `code` with a message formatted as by PyUnicode_FromFormat.
 PyObject *raise(tesela_code code, const char *format, ...);
 
-/// Reads a Python object as a view of a tensor; false where it raised. `name` is for messages. The
-/// object is one of
-///   - (address, shape, strides, type, memory, device index), strides None: without gaps;
-///   - what has DLPack's C exchange interface, such as torch.Tensor;
-///   - what has __array_struct__, such as numpy.ndarray.
-/// `holder` gets what must live as long as the view is used.
+/// Reads a Python object as a view of a tensor; false if it raised. `name` is for messages. One of
+///   - (address, shape, strides, type, memory, device index), strides None: contiguous;
+///   - an object with DLPack's C exchange interface, such as torch.Tensor;
+///   - an object with __array_struct__, such as numpy.ndarray.
+/// `holder` gets the object that must live as long as the view.
 bool readTensor(PyObject *object, const char *name, tesela_tensor &tensor, Owned &holder);
 
-/// The stream on which the framework of a tensor computes on a GPU now; false where it raised.
+/// The stream on which the tensor's framework computes now on a GPU; false if it raised.
 bool readCurrentStream(PyObject *tensor, int device, void *&stream);
 
-/// Adds a type to the module; its place in `type` stays for ever.
+/// Adds a type to the module and sets `type`, which is never freed.
 bool addType(PyObject *module, PyType_Spec &spec, const char *name, PyTypeObject *&type);
 
 /// Frees an object of a type of this module.
 void freeObject(PyObject *object);
 
-/// `object` as the C++ structure of its type; raises TypeError and gives null where it is another.
+/// `object` as the C++ structure of its type. Raises TypeError and returns null if it has another
+/// type.
 void *asObject(PyObject *object, PyTypeObject *type, const char *name);
 
 struct VariantObject {
@@ -110,44 +110,44 @@ PyObject *usePtxas(PyObject *module, PyObject *path);
 extern PyTypeObject *kernelType;
 bool addKernelType(PyObject *module);
 
-/// What gives device memory for a launch. It must stay until the launch is done: that is the
-/// framework's allocator's matter.
+/// Provides device memory for a launch. The memory must stay valid until the launch has ended; the
+/// framework's allocator must see to that.
 class Allocator {
 public:
   virtual ~Allocator() = default;
-  /// A tensor of so many bytes, whose address is a multiple of 256; null where it raised.
+  /// A tensor of `bytes` bytes, whose address is a multiple of 256; null if it raised.
   virtual Owned allocate(size_t bytes) const = 0;
 };
 
-/// Launches a kernel of attention over views of q, k, v and o, with the axes [batch, heads, length,
-/// head_dim], and perhaps of lse, [batch, heads, length]; false where it raised. Without an
-/// allocator the library has memory of its own. The rest is as for Kernel.launch.
+/// Launches a kernel of attention over views of q, k, v and o, [batch, heads, length, head_dim],
+/// and of lse, [batch, heads, length], if `hasLse`; false if it raised. Without an allocator the
+/// library uses its own memory. The other arguments are as in Kernel.launch.
 bool launchViews(PyObject *kernel, const tesela_tensor *views, bool hasLse, PyObject *scale,
                  PyObject *values, void *stream, const Allocator *allocator);
 
 bool addEagerType(PyObject *module);
 
-/// Which of a kernel's compilations launches of these lengths run.
+/// The bucket of launches with these lengths.
 int bucketOf(int64_t queries, int64_t keys);
 
-/// [batch, length, heads, head_dim] as [batch, heads, length, head_dim].
+/// Turns a view [batch, length, heads, head_dim] into [batch, heads, length, head_dim].
 void swapLengthAndHeads(tesela_tensor &tensor);
 
 bool addPreparationType(PyObject *module);
-/// Has the kernel of `options` made in the background.
+/// Starts to make the kernel of `options` in the background.
 PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
                   int64_t milliseconds);
 
 bool addKeptCellsType(PyObject *module);
-/// split_cells(work, owners, ranks): of each rank the work of its cells, how many cells of other
-/// ranks it needs keys of, and of how many ranges its own are.
+/// split_cells(work, owners, ranks): for each rank the work of its cells, the number of other
+/// ranks' cells whose keys it needs, and the number of ranges that its own cells form.
 PyObject *splitCells(PyObject *module, PyObject *arguments);
-/// deal_cells(work, cells, ranks, slack): the rank of each cell, so that all have as many, no rank
-/// has more than `slack` times its share of the work, where that can be, and needs few keys.
+/// deal_cells(work, cells, ranks, slack): the rank of each cell. All ranks get equally many cells
+/// and few foreign keys, and, if possible, at most `slack` times their share of the work.
 PyObject *dealCells(PyObject *module, PyObject *arguments);
 
 bool addExplanationType(PyObject *module);
-/// `values` are by slot, as a launch's.
+/// `values` are by slot, as in a launch.
 PyObject *explain(const VariantObject &variant, const tesela_kernel_options &options,
                   const tesela_sizes &sizes, const char *target, PyObject *values);
 
@@ -160,9 +160,9 @@ PyObject *cacheFolder(PyObject *module, PyObject *folder);
 PyObject *cacheList(PyObject *module, PyObject *arguments);
 PyObject *cachePrune(PyObject *module, PyObject *arguments);
 
-/// Handlers for the host and for CUDA, which ask `finder` for kernels.
+/// Handlers for the host and for CUDA; they get kernels from `finder`.
 PyObject *xlaHandlers(PyObject *module, PyObject *finder);
-/// How often XLA has called them. What it recorded and runs again it does not call.
+/// How often XLA has called the handlers. Calls that XLA recorded and replays are not counted.
 PyObject *xlaCalls(PyObject *module, PyObject *);
 
 } // namespace tesela::python

@@ -41,7 +41,7 @@ PyObject *cancel(PyObject *self, PyObject *) {
   Py_RETURN_NONE;
 }
 
-/// Raises what went wrong. The kernel stays in its context's memory, where launches find it.
+/// Raises the failure, if any. The kernel stays in its context's memory, where launches find it.
 PyObject *check(PyObject *self, PyObject *) {
   tesela_kernel *kernel;
   tesela_code code;
@@ -55,7 +55,7 @@ PyObject *check(PyObject *self, PyObject *) {
   Py_RETURN_NONE;
 }
 
-/// Raises why the best schedule's kernel is not made, or the kernel itself.
+/// Raises the reason if the best schedule's kernel, or the kernel itself, was not made.
 PyObject *best(PyObject *self, PyObject *milliseconds) {
   long long most = PyLong_AsLongLong(milliseconds);
   if (most == -1 && PyErr_Occurred())
@@ -69,7 +69,7 @@ PyObject *best(PyObject *self, PyObject *milliseconds) {
     if (code == TESELA_OK)
       code = tesela_kernel_is_best(kernel, most, &isBest);
   }
-  // The sentence of a failure stays this thread's last one.
+  // Destroying does not change this thread's last failure.
   tesela_kernel_destroy(kernel);
   return code == TESELA_OK ? PyBool_FromLong(isBest) : raiseLast();
 }

@@ -1,10 +1,10 @@
-//===- SplitCells.cpp - Cells of a sequence, dealt to ranks ------------------===//
+//===- SplitCells.cpp - Deals cells of a sequence to ranks -------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A plan for a new batch is made in milliseconds, beside the step before. The square of cells is
-// too large for loops of Python.
+// A plan for a new batch takes milliseconds, during the previous step. The square of cells is too
+// large for loops in Python.
 //
 //===----------------------------------------------------------------------===//
 #include "HostValues.h"
@@ -20,10 +20,10 @@ namespace tesela::python {
 
 namespace {
 
-/// The work of each pair of a cell of queries and one of keys.
+/// The work of each pair of a cell of queries and a cell of keys.
 class Square {
 public:
-  /// Raises and gives false where `bytes` is not the square of so many cells.
+  /// Raises and returns false if `bytes` is not a square of `count` cells.
   bool read(PyObject *bytes, size_t count) {
     cells = count;
     if (size_t(PyByteArray_Size(bytes)) != cells * cells * sizeof(uint32_t)) {
@@ -56,7 +56,7 @@ public:
     first = std::min(first, other.first);
     end = std::max(end, other.end);
   }
-  /// How many of `other` are not in this set; more than `most` need not be counted.
+  /// How many cells of `other` are not in this set. Stops counting above `most`.
   long lacks(const CellSet &other, long most) const {
     long count = 0;
     for (size_t i = other.first; i < other.end && count <= most; ++i)
@@ -66,11 +66,11 @@ public:
 
 private:
   std::vector<uint64_t> words;
-  size_t first, end = 0; ///< the words that have cells lie between
+  size_t first, end = 0; ///< all words with cells lie in [first, end)
 };
 
-/// Cells dealt to ranks, as many to each, so that ranks keep to their share of the work and need
-/// few keys of others.
+/// Deals cells to ranks, equally many to each, so that each rank stays within its share of the work
+/// and needs few keys of other ranks.
 class Deal {
 public:
   Deal(const Square &square, size_t ranks, double slack)
@@ -92,7 +92,8 @@ public:
   size_t owner(size_t cell) const { return owners[cell]; }
 
 private:
-  /// Each cell, those with much work first, to the rank that needs fewest keys more for it.
+  /// Gives each cell, those with much work first, to the rank that needs the fewest additional
+  /// keys.
   void giveNearest() {
     size_t ranks = loads.size();
     std::vector<size_t> order(cells);
@@ -124,8 +125,8 @@ private:
     }
   }
 
-  /// Cells with little work come last, and fill up ranks that have enough of it. So the busiest
-  /// rank changes a cell for a lighter one of another, as long as that helps.
+  /// The last cells have little work and fill up ranks that have enough. So this exchanges cells of
+  /// the busiest rank for lighter ones of other ranks, as long as that helps.
   void swapUntilEven() {
     for (size_t round = 0; round < 16 * loads.size(); ++round) {
       size_t busiest = size_t(std::ranges::max_element(loads) - loads.begin());
@@ -167,13 +168,13 @@ private:
   }
 
   const size_t cells;
-  double most = 0;                       ///< work of a rank
-  std::vector<size_t> owners;            ///< of each cell
+  double most = 0;                       ///< the most work that a rank should have
+  std::vector<size_t> owners;            ///< the rank of each cell
   std::vector<unsigned long long> work;  ///< of each cell
-  std::vector<CellSet> keys;             ///< that a cell needs
+  std::vector<CellSet> keys;             ///< the cells whose keys a cell needs
   std::vector<unsigned long long> loads; ///< of each rank
   std::vector<std::vector<size_t>> held; ///< cells of each rank
-  std::vector<CellSet> has;              ///< keys that are there for some cell of the rank
+  std::vector<CellSet> has;              ///< keys that some cell of the rank needs
 };
 
 } // namespace
@@ -199,7 +200,7 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
       owner[cell] = size_t(rank);
     }
     std::vector<unsigned long long> loads(static_cast<size_t>(ranks));
-    std::vector<long> runs(static_cast<size_t>(ranks)); // of neighbouring cells
+    std::vector<long> runs(static_cast<size_t>(ranks)); // runs of neighbouring cells
     std::vector<uint8_t> needs(size_t(ranks) * square.cells);
     for (size_t row = 0; row < square.cells; ++row) {
       uint8_t *need = needs.data() + owner[row] * square.cells;

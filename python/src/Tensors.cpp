@@ -23,7 +23,7 @@ struct ArrayInterface {
 constexpr int isNative = 0x200, isWritable = 0x400;
 
 /// DLPack's interface for C, version 1.3: https://dmlc.github.io/dlpack. It has no stable name for
-/// DLTensor without dlpack.h; the library has the structure (runtime/api/DLPackAbi.h).
+/// DLTensor without dlpack.h. The library declares the structure too (runtime/api/DLPackAbi.h).
 struct DLTensor {
   void *data;
   int32_t deviceType, deviceIndex, rank;
@@ -36,13 +36,13 @@ struct ExchangeInterface {
   uint32_t major, minor;
   void *previous;
   void *allocate, *manage, *toPython;
-  int (*view)(void *object, DLTensor *tensor); ///< null where it is not there
+  int (*view)(void *object, DLTensor *tensor); ///< null if it is missing
   int (*currentStream)(int32_t deviceType, int32_t deviceIndex, void **stream);
 };
 constexpr uint32_t exchangeMajor = 1;
 
-/// A type's interface, null where it has none or another version. The types of tensors are few;
-/// those beyond `most` are asked each time.
+/// A type's interface; null if it has none or another version. There are few types of tensors;
+/// types beyond `most` are queried each time.
 const ExchangeInterface *exchangeOf(PyTypeObject *type) {
   struct Known {
     PyTypeObject *type;
@@ -64,7 +64,7 @@ const ExchangeInterface *exchangeOf(PyTypeObject *type) {
   if (exchange && (exchange->major != exchangeMajor || !exchange->view))
     exchange = nullptr;
   if (count < most) {
-    Py_INCREF(type); // it must not become another type's address
+    Py_INCREF(type); // so that its address is not reused for another type
     known[count++] = {type, exchange};
   }
   return exchange;
@@ -125,13 +125,13 @@ bool readPlain(PyObject *object, const char *name, tesela_tensor &tensor) {
   return true;
 }
 
-/// "float64", of an object with a dtype.
+/// The name of an object's dtype: "float64".
 Owned typeName(PyObject *object) {
   Owned type(PyObject_GetAttrString(object, "dtype"));
   return Owned(type ? PyObject_Str(type.get()) : nullptr);
 }
 
-/// Whether it is one of the types that NumPy does not know, by its name (ml_dtypes).
+/// Whether the dtype's name is `type`. For types that NumPy itself does not have (ml_dtypes).
 bool isNamed(PyObject *object, const char *type) {
   Owned name = typeName(object);
   bool is = name && PyUnicode_CompareWithASCIIString(name.get(), type) == 0;
@@ -139,7 +139,7 @@ bool isNamed(PyObject *object, const char *type) {
   return is;
 }
 
-/// The element type of an array; false where it raised.
+/// The element type of an array; false if it raised.
 bool readType(PyObject *object, const char *name, const ArrayInterface &array, tesela_type &type) {
   struct {
     char kind;
@@ -229,7 +229,7 @@ bool readTensor(PyObject *object, const char *name, tesela_tensor &tensor, Owned
 
 bool readCurrentStream(PyObject *tensor, int device, void *&stream) {
   const ExchangeInterface *exchange = exchangeOf(Py_TYPE(tensor));
-  constexpr int32_t cuda = 2; // of DLPack's devices
+  constexpr int32_t cuda = 2; // kDLCUDA
   if (!exchange || !exchange->currentStream)
     PyErr_Format(PyExc_TypeError, "%R has no current stream", Py_TYPE(tensor));
   else if (exchange->currentStream(cuda, device, &stream) == 0)

@@ -8,10 +8,10 @@ namespace tesela::python {
 
 namespace {
 
-/// Calls a function of Python's with (decided, total, speedup, seconds left). What it raises ends
-/// the tuning.
+/// Calls a Python function with (decided, total, speedup, seconds left). An exception ends the
+/// tuning.
 int tellProgress(void *function, const tesela_tune_progress *progress) {
-  PyGILState_STATE state = PyGILState_Ensure(); // the thread that called tune
+  PyGILState_STATE state = PyGILState_Ensure(); // this is the thread that called tune
   if (!PyErr_Occurred() && PyErr_CheckSignals() == 0)
     Py_XDECREF(PyObject_CallFunction(static_cast<PyObject *>(function), "iidd", progress->decided,
                                      progress->total, progress->speedup, progress->seconds_left));
@@ -61,7 +61,7 @@ PyObject *tune(const tesela_context *context, const tesela_kernel_options &optio
     WithoutGil others;
     code = tesela_tune(context, &options, &shape, &chosen, &report);
   }
-  if (PyErr_Occurred()) { // of the progress function
+  if (PyErr_Occurred()) { // the progress function raised
     tesela_tune_report_destroy(report);
     return nullptr;
   }

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of XLA's FFI (xla/ffi/api/c_api.h, which jaxlib has) that a handler without state needs.
-// Its structures only grow at their ends, and versions from 0.1 (jaxlib 0.8) on agree in all that
-// stands here; tests/python/jax_abi_test.py holds it against the header of the jaxlib that is
-// installed. So jaxlib is not needed to build the package.
+// The part of XLA's FFI (xla/ffi/api/c_api.h in jaxlib) that a stateless handler needs. Its
+// structures only grow at their ends, and versions from 0.1 (jaxlib 0.8) on agree in everything
+// here. tests/python/jax_abi_test.py compares it with the header of the installed jaxlib. So jaxlib
+// is not needed to build the package.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_PYTHON_XLA_ABI_H
@@ -17,8 +17,8 @@
 
 namespace tesela::python::xla {
 
-/// The version that a handler says it was written for. XLA takes every version from 0.1 up to its
-/// own.
+/// The version for which the handler says it was written. XLA accepts every version from 0.1 up to
+/// its own.
 constexpr int majorVersion = 0, minorVersion = 1;
 
 struct Extension {
@@ -27,7 +27,8 @@ struct Extension {
   Extension *next;
 };
 
-/// Asked for before a handler is registered: the call's first extension is this one.
+/// XLA asks for metadata before it registers a handler: the call's first extension is then this
+/// one.
 constexpr int32_t metadataExtension = 1;
 struct Version {
   size_t size;
@@ -39,7 +40,7 @@ struct Metadata {
   Version version;
   uint32_t traits; ///< written by the handler
 };
-/// Of the traits: XLA may record calls into its command buffers, which are CUDA's graphs.
+/// A trait: XLA may record calls into its command buffers, which are CUDA graphs.
 constexpr uint32_t commandBufferCompatible = 1;
 struct MetadataExtension {
   Extension base;
@@ -58,7 +59,7 @@ enum class DataType : int32_t {
   BF16 = 16
 };
 
-/// Row-major, without gaps.
+/// Row-major and contiguous.
 struct Buffer {
   size_t size;
   Extension *extensions;
@@ -68,7 +69,7 @@ struct Buffer {
   int64_t *extents;
 };
 
-/// Arguments and results alike. All are buffers in this version.
+/// For arguments and for results. All are buffers in this version.
 struct Buffers {
   size_t size;
   Extension *extensions;
@@ -126,7 +127,7 @@ struct ErrorMessage {
   size_t size;
   Extension *extensions;
   Error *error;
-  const char *message; ///< written
+  const char *message; ///< output
 };
 struct ErrorDestroy {
   size_t size;
@@ -137,14 +138,14 @@ struct StreamGet {
   size_t size;
   Extension *extensions;
   Context *context;
-  void *stream; ///< written: a CUstream
+  void *stream; ///< output: a CUstream
 };
 struct MemoryAllocate {
   size_t size;
   Extension *extensions;
   Context *context;
   size_t bytes, alignment;
-  void *data; ///< written
+  void *data; ///< output
 };
 struct MemoryFree {
   size_t size;
@@ -157,10 +158,10 @@ struct DeviceOrdinalGet {
   size_t size;
   Extension *extensions;
   Context *context;
-  int32_t ordinal; ///< written
+  int32_t ordinal; ///< output
 };
 
-/// What XLA gives a handler to call. Who gets an error destroys it.
+/// The functions that XLA provides for handlers. Whoever receives an error must destroy it.
 struct Api {
   size_t size;
   Extension *extensions;

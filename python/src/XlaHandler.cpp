@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// XLA calls a handler on any thread, without Python's lock, with buffers and attributes. All that a
-// call computes stands in its attributes, the variant as its text: a program that was exported, or
-// that JAX took from its cache on disk, runs in any process that has imported tesela.jax. Kernels
-// are kept by these attributes; Python is asked only for one that was not called before.
+// XLA calls a handler on any thread, without the GIL, with buffers and attributes. The attributes
+// describe the whole call, with the variant as its text. So an exported program, or one from JAX's
+// cache on disk, runs in any process that has imported tesela.jax. Kernels are cached by these
+// attributes; Python is asked only for a new one.
 //
 //   arguments   q, k, v, then the values of parameters, of which those without axes are scalars
 //   results     o, and lse if it is asked for
@@ -38,7 +38,7 @@ namespace tesela::python {
 
 namespace {
 
-constexpr int hostDevice = -1; // as tesela._contexts has it
+constexpr int hostDevice = -1; // as in tesela._contexts
 
 xla::ErrorCode xlaCode(tesela_code code) {
   switch (code) {
@@ -71,8 +71,8 @@ xla::Error *failWithLast(const xla::Api *api) {
   return fail(api, tesela_last_error_code(), tesela_last_error());
 }
 
-/// XLA asks for a handler's version before it registers it, and what it may do with calls. False:
-/// it is a call.
+/// XLA asks for a handler's version and traits before it registers the handler. False: the frame is
+/// a call.
 bool answersMetadata(xla::CallFrame &frame, uint32_t traits) {
   if (!frame.extensions || frame.extensions->type != xla::metadataExtension)
     return false;
@@ -163,7 +163,7 @@ bool readType(xla::DataType given, tesela_type &type) {
   }
 }
 
-/// The value of a scalar in the host's memory.
+/// The value of a scalar in host memory.
 double readNumber(const xla::Buffer &buffer) {
   switch (buffer.type) {
   case xla::DataType::F32:
@@ -185,8 +185,8 @@ std::vector<std::string> split(std::string_view names) {
   return parts;
 }
 
-/// What calls with the same attributes, types and lengths share. It stays for ever, as the programs
-/// of XLA that call it may.
+/// Shared by calls with the same attributes, types and lengths. It is never freed, because XLA's
+/// programs may call it at any time.
 struct Entry {
   const tesela_kernel *kernel;
   std::vector<std::string> operands, names;
@@ -205,7 +205,7 @@ public:
     auto *made = new Entry(std::move(entry));
     std::unique_lock<std::shared_mutex> lock(mutex);
     auto [place, isNew] = entries.try_emplace(std::move(key), made);
-    if (!isNew) // another thread's came first
+    if (!isNew) // another thread was faster
       delete made;
     return place->second;
   }
@@ -215,7 +215,7 @@ private:
   std::unordered_map<std::string, const Entry *> entries;
 };
 
-/// Never destroyed: XLA's threads may run while the process ends.
+/// Never destroyed, because XLA's threads may run while the process ends.
 Registry &registry() {
   static auto *made = new Registry();
   return *made;
@@ -232,7 +232,7 @@ private:
   PyGILState_STATE state;
 };
 
-/// Python's exception as an error of XLA; it is no longer set.
+/// Converts Python's exception to an error of XLA and clears it.
 xla::Error *failWithPython(const xla::Api *api) {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
@@ -244,7 +244,7 @@ xla::Error *failWithPython(const xla::Api *api) {
   return fail(api, errorCode(type), sentence ? sentence : "Python failed without a sentence");
 }
 
-/// One call of XLA's.
+/// One call by XLA.
 class Call {
 public:
   Call(xla::CallFrame &frame, bool isHost) : frame(frame), api(frame.api), isHost(isHost) {}
@@ -279,7 +279,7 @@ private:
   }
   size_t argumentCount() const { return size_t(frame.arguments.count); }
   bool isBackward() const { return attributes.algorithm == "backward"; }
-  /// Where the values of parameters begin.
+  /// The index of the first parameter's value among the arguments.
   size_t operandsBegin() const { return isBackward() ? 6 + attributes.hasDlse : 3; }
 
   xla::Error *readDevice() {
@@ -303,7 +303,7 @@ private:
       return fail(api, TESELA_UNSUPPORTED,
                   "an array's elements are of a type that Tesela does not have: it has float32, "
                   "float16, bfloat16, int32, int64 and bool");
-    // A scalar that a GPU's kernel reads is a captured tensor of one element.
+    // A kernel on a GPU reads a scalar argument as a captured tensor of one element.
     const int64_t one = 1;
     int rank = buffer.rank ? int(buffer.rank) : 1;
     const int64_t *extents = buffer.rank ? buffer.extents : &one;
@@ -332,7 +332,7 @@ private:
     if (q.rank != 4 || k.rank != 4 || v.rank != 4)
       return fail(api, TESELA_INVALID_ARGUMENT, "q, k and v must have four axes");
     for (tesela_tensor *shared : {&k, &v})
-      if (shared->extents[0] == 1) { // for all batches
+      if (shared->extents[0] == 1) { // broadcast over all batches
         shared->extents[0] = q.extents[0];
         shared->strides[0] = 0;
       }
@@ -347,7 +347,7 @@ private:
     if (attributes.isBshd)
       for (tesela_tensor &tensor : tensors)
         if (&tensor < &tensors[operandsBegin()] || &tensor >= result)
-          swapLengthAndHeads(tensor); // but for lse and dlse, which have three axes
+          swapLengthAndHeads(tensor); // all but lse and dlse, which have three axes
     return nullptr;
   }
 
@@ -370,10 +370,10 @@ private:
   int64_t headDimQk() const { return tensors[0].extents[3]; }
   int64_t headDimV() const { return tensors[2].extents[3]; }
 
-  /// Whether the argument is a scalar which the kernel must read itself.
+  /// Whether the argument is a scalar that the kernel must read itself.
   bool isLifted(size_t index) const { return !isHost && argument(index).rank == 0; }
 
-  /// All that the kernel depends on.
+  /// The key: everything that the kernel depends on.
   std::string key() const {
     const int64_t numbers[] = {
         device, tensors[0].type, headDimQk(), headDimV(), bucketOf(queries(), keys()),
@@ -397,7 +397,7 @@ private:
     return entry ? nullptr : makeEntry(std::move(name), entry);
   }
 
-  /// Asks Python, which compiles the kernel where it is not there.
+  /// Gets the kernel from Python, which compiles it if necessary.
   xla::Error *makeEntry(std::string name, const Entry *&entry) {
     Entry made = {nullptr, split(attributes.operands), split(attributes.names)};
     if (made.operands.size() + operandsBegin() != argumentCount() ||
@@ -460,7 +460,7 @@ private:
         tesela_launch_tensors(kernel, &given, stream) == TESELA_OK ? nullptr : failWithLast(api);
     if (!memory.data)
       return error;
-    // XLA's allocator gives it to what comes later on the stream only.
+    // XLA's allocator reuses the memory only for later work on the stream.
     xla::Error *whileFreeing = api->free(&memory);
     if (!error || !whileFreeing)
       return error ? error : whileFreeing;
@@ -469,8 +469,9 @@ private:
     return error;
   }
 
-  /// Gradients, and masks that read captured tensors, need memory; it comes from XLA's allocator.
-  /// In a capture that would give it to others before the graph runs: there the graph owns memory.
+  /// Gradients, and masks that read captured tensors, need memory. It comes from XLA's allocator.
+  /// In a capture that would reuse the memory before the graph runs, so there the graph owns its
+  /// memory.
   xla::Error *lendWorkspace(const tesela_kernel *kernel, xla::MemoryFree &memory) {
     size_t bytes;
     if (tesela_kernel_workspace_bytes_of_tensors(kernel, &given, &bytes) != TESELA_OK)
@@ -480,8 +481,8 @@ private:
       return failWithLast(api);
     if (bytes == 0 || isCaptured)
       return nullptr;
-    constexpr size_t multiple = 256;    // the library's
-    constexpr size_t xlaAlignment = 16; // the most that XLA promises
+    constexpr size_t multiple = 256;    // the library's alignment
+    constexpr size_t xlaAlignment = 16; // the largest alignment that XLA guarantees
     memory.bytes = bytes + multiple;
     xla::MemoryAllocate request = {sizeof request, nullptr,      frame.context,
                                    memory.bytes,   xlaAlignment, nullptr};
@@ -497,8 +498,8 @@ private:
 
 std::atomic<long long> callCount = 0;
 
-/// A call on a GPU launches the same kernels each time, as its attributes and shapes say, and
-/// whatever it does besides (it may compile) is allowed in a capture: so XLA may record it.
+/// XLA may record calls on a GPU: a call launches the same kernels each time, as its attributes and
+/// shapes determine, and everything else that it does (such as compiling) is allowed in a capture.
 template <bool isHost> xla::Error *handle(xla::CallFrame *frame) {
   constexpr uint32_t traits = isHost ? 0 : xla::commandBufferCompatible;
   if (answersMetadata(*frame, traits))

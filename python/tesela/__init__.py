@@ -7,8 +7,9 @@
     window = tesela.variant("sliding_window", window=1024)
     out = tesela.attention(q, k, v, window)
 
-A mask or a score is a text, a Python function or a name of the library; a kernel for it is compiled
-when it is first needed, and kept on disk. See :func:`variant` and :func:`attention`.
+A mask or a score is a text, a Python function or the name of a library variant. Tesela compiles a
+kernel for it when it is first needed, and keeps the kernel on disk. See :func:`variant` and
+:func:`attention`.
 """
 
 import sys
@@ -48,8 +49,8 @@ from tesela.flex import (
 
 __version__ = _native.version
 
-# Where the program has PyTorch, the first call would spend some 20 ms on this import. If it fails,
-# the first call raises the failure.
+# If the program has imported PyTorch, this import happens now. It would add some 20 ms to the first
+# call. If it fails, the first call raises the exception.
 if "torch" in sys.modules:
     _attention.load_ahead("torch")
 

@@ -12,7 +12,7 @@ from tesela import _ptxas
 
 
 def main() -> None:
-    """Becomes the command that the package holds. It finds the ptxas of the package's extra."""
+    """Replaces this process by the package's command, which finds the ptxas of the extra."""
     command = Path(__file__).parent / "bin" / "tesela"
     environment = dict(os.environ)
     program = _ptxas.find()

@@ -20,26 +20,26 @@ _MODULES = {
     "jax": "jax._operation",
     "jaxlib": "jax._operation",
 }
-"""The module that serves a framework's tensors, by the first word of their type's module."""
+"""The first word of a tensor type's module -> the module of this package for the framework."""
 
 
 _known = SimpleNamespace()
-"""``attention`` of the frameworks that were met, by the framework's name."""
+"""The framework's name -> its ``attention``, for the frameworks that were used."""
 
 _known_dropout = SimpleNamespace()
-"""Likewise what draws the pairs that a call drops."""
+"""The framework's name -> the function that draws the pairs that a call drops."""
 
 _frameworks: dict[type, str] = {}
-"""The framework's name by a tensor's type."""
+"""A tensor's type -> the framework's name."""
 
 
 _failures: dict[str, Exception] = {}
-"""Why a module could not be loaded ahead. A second import would fail for another reason: what the
-first one registered with the framework stays."""
+"""Exceptions of load_ahead, by module. Importing again would fail in another way, because what
+the first import registered with the framework remains."""
 
 
 def load_ahead(module: str) -> None:
-    """Imports what serves a framework's tensors. Where that fails, the first call raises it."""
+    """Imports the module for a framework. If that fails, the first call raises the exception."""
     try:
         importlib.import_module(f"tesela.{module}")
     except Exception as failure:
@@ -47,7 +47,7 @@ def load_ahead(module: str) -> None:
 
 
 def _framework(type_of_q: type) -> str:
-    """Where ``_known`` has the function for tensors of this type."""
+    """The name under which ``_known`` has the function for tensors of this type."""
     found = _frameworks.get(type_of_q)
     if found is not None:
         return found
@@ -65,7 +65,7 @@ def _framework(type_of_q: type) -> str:
     )
 
 
-# torch.compile calls it while it traces, and does not look inside.
+# torch.compile calls this function while it traces, and does not trace into it.
 _framework._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -79,54 +79,55 @@ def attention(
     return_lse: bool = False,
     layout: Layout = "bhsd",
     out: Any = None,
-    dropout_p: float = 0,  # torch.compile makes a symbol of 0.0, and then a second graph
+    dropout_p: float = 0,  # torch.compile makes a symbol of 0.0, and a second graph
     seed: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Attention by a variant: ``softmax(score(scale q k^T) where mask) v``.
+    """Computes attention with a variant: ``softmax(score(scale q k^T) where mask) v``.
 
     Args:
-        q: queries, ``[B, H, Sq, Dqk]``, or ``[B, Sq, H, Dqk]`` with ``layout="bshd"``. Of NumPy,
-            PyTorch or JAX; float16 or bfloat16, on the host also float32. The last stride is 1; on
-            a GPU the address and the other strides are multiples of 16 bytes. Nothing is copied.
-        k: keys, ``[B, Hkv, Sk, Dqk]``, in the same type, on the same device. H is a multiple of
-            Hkv: query head h reads the key head ``h // (H // Hkv)``.
-        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256; without gradients
-            and dropout up to 576 and 512.
+        q: queries, ``[B, H, Sq, Dqk]``, or ``[B, Sq, H, Dqk]`` with ``layout="bshd"``: a tensor of
+            NumPy, PyTorch or JAX in float16 or bfloat16, or on the host also float32. The last
+            stride must be 1. On a GPU the address and the other strides must be multiples of 16
+            bytes. No tensor is copied.
+        k: keys, ``[B, Hkv, Sk, Dqk]``, in q's type, on q's device. H is a multiple of Hkv: query
+            head h reads the key head ``h // (H // Hkv)``.
+        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8, up to 256. Without gradients
+            and dropout Dqk may be up to 576 and Dv up to 512.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
         scale: the factor of ``q k^T``, finite and positive. None means ``1/sqrt(Dqk)``.
-        return_lse: True: also return the natural logarithm of each row's sum.
+        return_lse: whether to also return the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
         out: the tensor that receives the result, of its shape and type. None makes a new tensor.
         dropout_p: the probability with which a pair of a query and a key is dropped, in [0, 1]. The
-            other pairs are divided by ``1 - dropout_p``. 0: no dropout.
+            other pairs are divided by ``1 - dropout_p``. 0 means no dropout.
         seed: decides, together with b, h, q and k, which pairs are dropped. The same seed drops the
-            same pairs in both passes and on every device. None: others in each call. NumPy: a whole
-            number of 64 bits, or None. PyTorch: such a number, a ``torch.Generator``, or a tensor
-            of four int32 on the device; None draws from PyTorch's generator. JAX: a key of
-            ``jax.random``, which must be given.
+            same pairs in both passes and on every device. None drops other pairs in each call.
+            NumPy takes a 64-bit integer, or None. PyTorch takes a 64-bit integer, a
+            ``torch.Generator``, or a tensor of four int32 on the device; None draws from PyTorch's
+            generator. JAX requires a key of ``jax.random``.
         parameters: values of the variant's parameters: numbers for scalars, tensors on the same
-            device for captured tensors. int64 is read as int32 and wraps. They replace values that
-            the variant is bound to. Use ``Variant.bind`` for a parameter that has the name of an
-            argument of this function.
+            device for captured tensors. int64 is read as int32 and wraps. These values replace
+            values that are bound to the variant. If a parameter has the name of an argument of this
+            function, give its value with ``Variant.bind``.
 
     Returns:
         The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``). With
-        ``return_lse`` a pair: the result, and the logarithms ``[B, H, Sq]`` in float32. A row whose
-        keys are all masked is 0, and its logarithm is -inf.
+        ``return_lse`` a pair: the result, and the logarithms ``[B, H, Sq]`` in float32. If all keys
+        of a row are masked, its result is 0 and its logarithm is -inf.
 
     Raises:
-        InvalidArgumentError: a shape, stride, type or value does not fit; the sentence says which,
-            and what to do.
+        InvalidArgumentError: a shape, stride, type or value is not accepted. The message says
+            which, and what to do.
         InvalidVariantError: the variant's text has errors.
-        UnsupportedError: the device cannot do it, or a gradient does not exist. q, k and v have
-            gradients in PyTorch and JAX, captured floating-point tensors and f32 scalars in
-            PyTorch.
+        UnsupportedError: the device cannot do it, or a gradient does not exist. PyTorch and JAX
+            have gradients of q, k and v; PyTorch also has those of captured floating-point tensors
+            and f32 scalars.
     """
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
-    if callable(variant):  # the parameters are arguments of the function
+    if callable(variant):  # the parameters are the function's arguments
         variant, parameters = variant_of(variant, **parameters), {}
     if dropout_p != 0:
         draw = getattr(_known_dropout, _framework(type(q)))

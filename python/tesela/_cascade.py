@@ -11,18 +11,21 @@ from tesela._serving import Call, TokenLayout, axes, bound, framework_of
 
 
 def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]:
-    """What :func:`attention_cascade` asks of each token of a query.
+    """The rows' positions that :func:`attention_cascade` needs, for each token of q.
 
-    It is the same for all layers of a model: compute it once a step. Nothing is copied to the host.
+    They are the same for all layers of a model: compute them once for each step. Nothing is copied
+    to the host.
 
     Args:
         starts_q: int32 ``[B + 1]``, where each sequence's queries begin and end.
-        lengths: int32 ``[B]``, the keys of each sequence, the prefix and its queries' own included.
-        tokens: rows of q. For those that no sequence has the numbers mean nothing.
+        lengths: int32 ``[B]``, the number of keys of each sequence, including the prefix and its
+            queries' own keys.
+        tokens: the number of rows of q. For a token that belongs to no sequence the results mean
+            nothing.
 
     Returns:
-        Three int32 ``[tokens]``: each token's position among its sequence's keys, the number of the
-        sequence, and how many keys that has.
+        Three int32 ``[tokens]``: the token's position among the keys of its sequence, the number of
+        the sequence, and the sequence's number of keys.
     """
     return tuple(framework_of(starts_q, "starts_q").query_rows(starts_q, lengths, tokens))
 
@@ -50,32 +53,35 @@ def attention_cascade(
     v_scale: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Attention over pages where all sequences begin with the same keys: a prompt of a system.
+    """Attention over pages for sequences that begin with the same keys, such as a system prompt.
 
-    What :func:`tesela.attention_paged` gives for the same table and lengths; the keys and values of
-    the prefix are read once for all queries of the batch, as those of one sequence. It pays where
-    the prefix is long and sequences are many. A variant sees true positions in both parts, and a
-    sink counts once. All numbers lie on the device, and a CUDA graph of the call serves others.
+    The result is that of :func:`tesela.attention_paged` for the same table and lengths. The keys
+    and values of the prefix are read once for all queries of the batch. This is faster if the
+    prefix is long and there are many sequences. A variant sees true positions in both parts, and a
+    sink counts once. All lengths are on the device, so a CUDA graph of the call also serves other
+    lengths.
 
     Args:
         q: queries, ``[tokens, H, Dqk]``, or ``[H, tokens, Dqk]`` with ``layout="bhsd"``.
         k: pages of keys, as for :func:`tesela.attention_paged`.
         v: pages of values, likewise.
-        variant: as there. It may not read the extent B.
+        variant: as for :func:`tesela.attention_paged`. It may not read the extent B.
         prefix_table: int32 ``[most pages of the prefix]``, on q's device.
-        prefix_length: int32 ``[1]``: how many keys all sequences begin with. What lies behind them
-            in the last page may be another sequence's.
-        table: int32 ``[B, most pages of a sequence]``, the pages of the prefix included: key i of a
-            sequence lies in page ``i // page`` of its row. Where the prefix ends within a tile, its
-            last pages are read by this table, too.
-        lengths: int32 ``[B]``: the keys of each sequence, those of the prefix and of its queries
-            included. One of a sequence with queries is no smaller than ``prefix_length``.
-        starts_q: int32 ``[B + 1]``: where each sequence's queries begin and end.
-        max_queries: the most queries that a sequence has, or more.
-        max_keys: the most keys of a sequence, or more; None: as many as the table has pages for.
-        rows: of :func:`query_rows`; None: computed here.
-        scale: as for :func:`tesela.attention_paged`, and so is the rest.
-        return_lse: also give the logarithms, ``[H, tokens]``.
+        prefix_length: int32 ``[1]``: how many first keys all sequences share. Rows after them in
+            the last page may belong to another sequence.
+        table: int32 ``[B, most pages of a sequence]``, including the pages of the prefix: key i of
+            a sequence is in page ``i // page`` of its row. If the prefix ends within a tile, its
+            last pages are read through this table too.
+        lengths: int32 ``[B]``: the number of keys of each sequence, including those of the prefix
+            and of its queries. If a sequence has queries, this is at least ``prefix_length``.
+        starts_q: int32 ``[B + 1]``: the first row of each sequence's queries, and the end of the
+            last.
+        max_queries: an upper bound for the queries of a sequence.
+        max_keys: an upper bound for the keys of a sequence; None: the keys that a row of the table
+            can hold.
+        rows: the result of :func:`query_rows`; None: computed by this call.
+        scale: this and the following arguments are those of :func:`tesela.attention_paged`.
+        return_lse: also return the logarithms, ``[H, tokens]``.
         layout: see scale.
         out: see scale.
         split: see scale.
@@ -84,11 +90,12 @@ def attention_cascade(
         parameters: see scale.
 
     Returns:
-        The result, ``[tokens, H, Dv]``; with ``return_lse`` a pair. Tokens that no sequence has are
-        not written.
+        The result, ``[tokens, H, Dv]``; with ``return_lse`` a pair. Rows of tokens that belong to
+        no sequence are not written.
 
     Raises:
-        InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
+        InvalidArgumentError: a shape, stride, type or bound is not accepted. The message says
+            which.
         UnsupportedError: there are no kernels for the device or the type.
     """
     call = Call(layout, "end")

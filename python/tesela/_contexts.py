@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One context for each device: its kernels, in memory and on disk."""
+"""One context for each device, with its kernels in memory and on disk."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tesela import _native, _ptxas
 from tesela._errors import InvalidArgumentError
 
 HOST = -1
-"""The host's number among devices; a GPU's is CUDA's ordinal."""
+"""The number of the host among the devices. A GPU has CUDA's ordinal."""
 
 
 class Settings(NamedTuple):
-    """What contexts are made with; 0: the library's default."""
+    """The options of new contexts; 0 means the library's default."""
 
     cache_folder: str | None = None
     no_disk_cache: bool = False
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 
 def context(device: int) -> _native.Context:
-    """The context of the host (``HOST``) or of a GPU, made when it is first asked for."""
+    """The context of the host (``HOST``) or of a GPU. It is made when it is first asked for."""
     found = _contexts.get(device)
     if found is not None:
         return found

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What kernels can run on."""
+"""The devices that kernels can run on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Device:
         driver: the CUDA version of the driver, "13.0"; "" for the host.
         sm: the compute capability, 90 for 9.0; 0 for the host.
         processors: multiprocessors, or the host's hardware threads.
-        memory_bytes: the device's.
+        memory_bytes: the memory of the device.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Device:
 
 
 def devices() -> tuple[Device, ...]:
-    """The GPUs that the driver shows, in its order, and the host, which is the last."""
+    """The GPUs in the driver's order, followed by the host."""
     try:
         gpus = _native.devices("cuda")
     except NotFoundError:
@@ -49,7 +49,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def device_number(device: str | None) -> int:
-    """A name, "host", "cuda" or "cuda:1", as contexts count; None: a GPU, else the host."""
+    """The number of "host", "cuda" or "cuda:1"; for None that of the first GPU, or of the host."""
     if device is None:
         return 0 if devices()[0].kind == "cuda" else HOST
     if device in ("host", "cpu"):

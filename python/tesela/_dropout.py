@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The values of dropout's parameters, of every framework."""
+"""The values of dropout's parameters, for every framework."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _WORD = 0xFFFFFFFF
 
 
 def of_seed(seed: Any) -> dict[str, Any]:
-    """The parameters of a seed; None: a new one.
+    """The parameters for a seed; None draws a new seed.
 
     Raises:
-        InvalidArgumentError: it is no whole number of 64 bits.
+        InvalidArgumentError: the seed is not a 64-bit integer.
     """
     if seed is None:
         seed = secrets.randbits(64)

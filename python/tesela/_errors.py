@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The exceptions. Each carries the library's sentence."""
+"""The exceptions. The text of each is a message of the library."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from tesela import _native
 
 
 class Error(Exception):
-    """What the library refuses or fails at.
+    """The base class: the library refuses a request, or fails.
 
-    ``str(error)`` is the library's sentence, which names the value, the limit and the remedy.
+    ``str(error)`` is the library's message. It names the value, the limit and the remedy.
 
     Attributes:
-        chain: the sentence's links: what was tried, the cause, the cause's cause.
+        chain: the parts of the message: what was tried, the cause, the cause of the cause, and so
+            on.
     """
 
     def __init__(self, sentence: str = "", chain: Sequence[str] = ()) -> None:
@@ -24,15 +25,15 @@ class Error(Exception):
 
 
 class InvalidArgumentError(Error, ValueError):
-    """A value, shape, stride, alignment or type is not accepted; nothing was launched."""
+    """A value, shape, stride, alignment or type is not accepted. Nothing was launched."""
 
 
 class InvalidVariantError(Error, ValueError):
-    """A variant's text has errors; the sentence has all of them, with line, column and caret."""
+    """A variant's text has errors. The message has all of them, with line, column and caret."""
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The request is valid, but this version or device cannot do it."""
+    """The request is valid, but this version or this device cannot do it."""
 
 
 class NotFoundError(Error, LookupError):
@@ -40,7 +41,7 @@ class NotFoundError(Error, LookupError):
 
 
 class InputOutputError(Error, OSError):
-    """Reading or writing failed, or what was read is damaged."""
+    """Reading or writing failed, or a file is damaged."""
 
 
 class DriverError(Error, RuntimeError):
@@ -48,22 +49,22 @@ class DriverError(Error, RuntimeError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """The host's or the device's memory does not suffice; the sentence says which."""
+    """The host or the device has too little memory. The message says which."""
 
 
 class DefectError(Error, RuntimeError):
-    """A defect of Tesela: please report the sentence."""
+    """A defect of Tesela: please report the message."""
 
 
 class CancelledError(Error):
-    """The caller took the request back."""
+    """The caller cancelled the request."""
 
 
 class DeadlineExceededError(Error, TimeoutError):
-    """The time that the caller gave was over."""
+    """The time limit of the caller was exceeded."""
 
 
-# By the numbers of tesela_code.
+# In the order of the tesela_code numbers.
 _native.set_errors(
     (
         Error,

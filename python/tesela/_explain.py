@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which tiles of the score matrix a kernel computes."""
+"""Reports which tiles of the score matrix a kernel computes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from tesela import _native
 
 
 class HeadTiles(NamedTuple):
-    """The tiles of one head, or of all heads that the mask does not tell apart.
+    """The tiles of one head, or of all heads, if the mask does not depend on the head.
 
     Attributes:
-        batch: the sequence; None: of every one.
-        head: the query head; None: of every one.
-        empty: how many tiles are neither loaded nor computed.
-        partial: how many are computed and masked pair by pair.
-        full: how many are computed without the mask.
-        kept_pairs: how many pairs (query, key) the mask keeps; None where they are too
-            many to count.
-        kinds: 0 empty, 1 partial, 2 full; a byte for each cell, row after row.
+        batch: the sequence; None: the same for all.
+        head: the query head; None: the same for all.
+        empty: the number of tiles that are neither loaded nor computed.
+        partial: the number of tiles that are computed and masked pair by pair.
+        full: the number of tiles that are computed without the mask.
+        kept_pairs: the number of pairs (query, key) that the mask keeps; None if they are too many
+            to count.
+        kinds: a byte for each cell, row after row: 0 empty, 1 partial, 2 full.
     """
 
     batch: int | None
@@ -33,24 +33,24 @@ class HeadTiles(NamedTuple):
 
 
 class Explanation:
-    """What each tile of a launch is to its kernel, read from the kernel's own program.
+    """What a kernel does with each tile of a launch, read from the kernel's own program.
 
-    Printed it is a report; a notebook shows the picture.
+    ``str()`` of it is a report. A notebook shows the picture.
 
     Attributes:
         variant: the variant's name.
-        target: what the kernel is for, "host" or "sm_90".
-        schedule: the kernel's.
-        block_m: queries of a tile.
-        block_n: keys of a tile.
-        rows: of tiles.
-        columns: of tiles.
-        cell: tiles along each axis of a cell, which has one kind: that of its tiles, partial where
-            they are of several. 1 unless there are too many tiles.
+        target: the target of the kernel, "host" or "sm_90".
+        schedule: the schedule of the kernel.
+        block_m: the number of queries of a tile.
+        block_n: the number of keys of a tile.
+        rows: the number of rows of tiles.
+        columns: the number of columns of tiles.
+        cell: the number of tiles along each axis of a cell. The kind of a cell is that of its
+            tiles, or partial if they have several kinds. It is 1 unless there are too many tiles.
         form: how the kernel finds its tiles: "every tile", "key ranges" or "classified tiles".
-        lost_proofs: the parts of the mask of which nothing was proved, with line, column, caret and
-            what to write instead; "" if none.
-        heads: the counts.
+        lost_proofs: the parts of the mask about which nothing could be proved, with line, column,
+            caret and what to write instead; "" if there are none.
+        heads: the counts of each head.
     """
 
     def __init__(self, native: _native.Explanation) -> None:
@@ -81,7 +81,7 @@ class Explanation:
 
     @property
     def svg(self) -> str:
-        """The picture: queries down, keys to the right, tiles by kind, kept pairs darker."""
+        """The picture as SVG: queries down, keys to the right; kept pairs are darker."""
         return self._native.svg()
 
     def __str__(self) -> str:
@@ -94,5 +94,5 @@ class Explanation:
 
 
 def shape_of(value: Any) -> tuple[int, ...]:
-    """The shape of a tensor, or () where it has none."""
+    """The shape of a tensor, or () for any other object."""
     return tuple(getattr(value, "shape", ()))

@@ -5,7 +5,7 @@ from typing import Any
 
 version: str
 
-# Element types and kinds of memory, as tesela/c/base.h and tesela/c/tensor.h number them.
+# Numbers of element types and of kinds of memory, as in tesela/c/base.h and tesela/c/tensor.h.
 F32: int
 F16: int
 BF16: int
@@ -18,7 +18,7 @@ CUDA: int
 PINNED: int
 MANAGED: int
 
-# A tensor: (address, shape, strides or None, type, memory, device index), or an object with
+# A tensor is (address, shape, strides or None, type, memory, device index), or an object with
 # DLPack's C exchange interface (torch.Tensor), or one with __array_struct__ (numpy.ndarray).
 Tensor = Any
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention over NumPy's arrays, on the host."""
+"""Attention over NumPy arrays, on the host."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tesela._variant import Variant, as_variant
 
 _NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
 _types: dict[np.dtype[Any], int] = {}
-"""By types that were seen: their names take microseconds."""
+"""dtype -> the library's number of the type. Looking up the name of a dtype takes microseconds."""
 
 
 def _input_type(dtype: np.dtype[Any]) -> int:
@@ -34,11 +34,11 @@ def _input_type(dtype: np.dtype[Any]) -> int:
 
 
 class Serving:
-    """What ``tesela._serving`` asks of a framework."""
+    """The functions that ``tesela._serving`` needs from a framework."""
 
     @staticmethod
     def place(q: np.ndarray[Any, Any]) -> Place:
-        """Where a launch over q runs."""
+        """The type and the device of q, for a launch."""
         input_type = _types.get(q.dtype)
         return Place(_input_type(q.dtype) if input_type is None else input_type, HOST, 0, None)
 
@@ -46,36 +46,36 @@ class Serving:
     def empty(
         like: np.ndarray[Any, Any], shape: tuple[int, ...], is_f32: bool
     ) -> np.ndarray[Any, Any]:
-        """A new array, of the type of ``like`` or of float32."""
+        """A new array, in the type of ``like`` or in float32."""
         return np.empty(shape, np.float32 if is_f32 else like.dtype)
 
     @staticmethod
     def stack(tensors: Sequence[Any]) -> np.ndarray[Any, Any]:
-        """The arrays as one, with an axis for them in front."""
+        """The arrays as one array, with a new first axis."""
         return np.stack(tensors)
 
     @staticmethod
     def is_narrow(tensor: Any) -> bool:
-        """Whether its elements are e4m3 (of ml_dtypes)."""
+        """Whether the elements are e4m3 (of ml_dtypes)."""
         return str(getattr(tensor, "dtype", "")) == "float8_e4m3fn"
 
     @staticmethod
     def number(like: np.ndarray[Any, Any], value: float) -> np.ndarray[Any, Any]:
-        """``value`` as an array of float32 with one element."""
+        """``value`` as a float32 array with one element."""
         return np.array([value], np.float32)
 
     @staticmethod
     def refuse_gradients(tensors: Sequence[Any]) -> None:
-        """Arrays have none."""
+        """Does nothing: arrays have no gradients."""
 
     @staticmethod
     def begin_together(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-        """Whether the first elements have one address."""
+        """Whether the first elements of both are at the same address."""
         return bool(a.ctypes.data == b.ctypes.data)
 
     @staticmethod
     def rows_of_pages(name: str, pages: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """The same memory as pages of one row."""
+        """The same memory as pages of one row each."""
         rows = pages.reshape((-1, 1, *pages.shape[2:]))
         if pages.size and not np.shares_memory(rows, pages):
             raise InvalidArgumentError(f"{name}{ROWS_APART}")
@@ -83,7 +83,7 @@ class Serving:
 
     @staticmethod
     def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]:
-        """Of each token its position, its sequence, and that one's keys."""
+        """For each token: its position, its sequence, and the sequence's number of keys."""
         t = np.arange(tokens, dtype=np.int32)
         if len(lengths) == 0:
             return t, t, t
@@ -94,7 +94,7 @@ class Serving:
 
 
 def dropout(_: Any, seed: Any) -> dict[str, Any]:
-    """The parameters of dropout besides the probability."""
+    """The parameters of dropout other than the probability."""
     return of_seed(seed)
 
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels before they are needed: compiled in the background, and tuned."""
+"""Prepares kernels before they are needed: compiles them in the background, and tunes them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def input_type(dtype: Any) -> int:
-    """The library's number of "bfloat16", torch.bfloat16, numpy.float16, ..."""
+    """The library's number for "bfloat16", torch.bfloat16, numpy.float16, ..."""
     name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype))
     found = _TYPES.get(name.rpartition(".")[2])
     if found is None:
@@ -40,15 +40,15 @@ class Request:
 
     Attributes:
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
-        dtype: of q, k and v: "bfloat16", "float16" or "float32", or a framework's own.
-        head_dim: of queries and keys.
-        head_dim_v: of values; None: as head_dim.
-        length: queries that launches will have, about.
-        kv_length: keys; None: as length.
-        device: "host", "cuda" or "cuda:1"; None: the first GPU, else the host.
-        gradients: whether training needs the kernel of the gradients, too.
-        deterministic: whether that gives the same bits in each launch, as PyTorch asks for by
-            ``torch.use_deterministic_algorithms(True)``.
+        dtype: the type of q, k and v: "bfloat16", "float16" or "float32", or a framework's dtype.
+        head_dim: the head dimension of queries and keys.
+        head_dim_v: the head dimension of values; None: head_dim.
+        length: the approximate number of queries of launches.
+        kv_length: the approximate number of keys; None: length.
+        device: "host", "cuda" or "cuda:1"; None: the first GPU, or the host without one.
+        gradients: whether the kernel of the gradients is needed, too, for training.
+        deterministic: whether the gradients must have the same bits in each launch, as with
+            PyTorch's ``torch.use_deterministic_algorithms(True)``.
     """
 
     variant: Variant | str | Any
@@ -63,34 +63,36 @@ class Request:
 
 
 class Preparation:
-    """Kernels that are compiled in the background."""
+    """Kernels that are being compiled in the background."""
 
     def __init__(self, made: list[_native.Preparation]) -> None:
         self._made = made
 
     @property
     def done(self) -> bool:
-        """Whether none is left to compile."""
+        """Whether all kernels are compiled."""
         return all(each.wait(0) for each in self._made)
 
     @property
     def best(self) -> bool:
-        """Whether all have their best schedules: those of ``fast_start``, too.
+        """Whether all kernels have their best schedules, also those that began with
+        ``fast_start``.
 
         Raises:
-            Error: why the best schedule of the first that has none could not be compiled.
+            Error: why the best schedule of a kernel could not be compiled (the first such kernel).
         """
         return self.done and all(each.best(0) for each in self._made)
 
     def wait(self, progress: bool = False, best: bool = False) -> None:
-        """Waits for all of them.
+        """Waits until all kernels are compiled.
 
         Args:
-            progress: show a bar; needs tqdm.
-            best: also for the best schedules of those that began with simple ones.
+            progress: whether to show a bar; needs tqdm.
+            best: whether to wait also for the best schedules of kernels that began with simple
+                ones.
 
         Raises:
-            Error: what went wrong with the first that could not be compiled.
+            Error: why a kernel could not be compiled (the first such kernel).
         """
         bar: Callable[[int], object] = lambda _: None  # noqa: E731
         close: Callable[[], object] = lambda: None  # noqa: E731
@@ -115,7 +117,7 @@ class Preparation:
                 pass
 
     def cancel(self) -> None:
-        """Takes back what is not done."""
+        """Cancels the kernels that are not compiled yet."""
         for each in self._made:
             each.cancel()
 
@@ -128,23 +130,23 @@ def prepare(
     fast_start: bool = False,
     **common: Any,
 ) -> Preparation:
-    """Has kernels compiled in the background, so that no launch waits for the compiler.
+    """Compiles kernels in the background, so that no launch waits for the compiler.
 
         tesela.prepare(["causal", window], head_dim=64, length=8192)
         tesela.prepare([tesela.Request("alibi", length=1), ...]).wait()
 
     Args:
-        requests: :class:`Request`, or variants with what ``common`` says.
-        seconds: how long it may take; 0: no limit.
-        progress: wait, and show a bar meanwhile; needs tqdm.
-        fast_start: compile a simple schedule first, which is there in a fraction of the time. The
-            best one follows in the background and takes its place at a call, never in a graph that
-            is being captured. Results of the two differ in the last bits. Where the best one does
-            not compile, a call warns (RuntimeWarning).
+        requests: :class:`Request` objects, or variants to which ``common`` applies.
+        seconds: the time limit; 0: no limit.
+        progress: whether to wait and show a bar; needs tqdm.
+        fast_start: compile a simple schedule first, which takes a fraction of the time. The best
+            schedule follows in the background. It replaces the simple one at a call, but never in a
+            graph that is being captured. Results of the two differ in the last bits. If the best
+            schedule does not compile, a call warns (RuntimeWarning).
         common: the other attributes of :class:`Request`.
 
     Returns:
-        At once, a :class:`Preparation`; with ``progress`` when all are there.
+        A :class:`Preparation`, immediately; with ``progress`` when all kernels are compiled.
     """
     made = []
     for request in requests:
@@ -174,15 +176,15 @@ def prepare(
 
 @dataclass(frozen=True)
 class Trial:
-    """A schedule that was looked at.
+    """A schedule that the tuner considered.
 
     Attributes:
-        schedule: every choice.
-        milliseconds: the median; 0: never timed.
-        speedup: over the heuristic's.
-        launches: that the median is of.
-        is_heuristic: whether it is the heuristic's.
-        dropped: why it left the race; "" for finalists.
+        schedule: all choices of the schedule.
+        milliseconds: the median time; 0 if it was never timed.
+        speedup: how many times as fast as the heuristic's schedule.
+        launches: the number of timed launches.
+        is_heuristic: whether this is the heuristic's schedule.
+        dropped: why the schedule left the race; "" for finalists.
     """
 
     schedule: str
@@ -195,18 +197,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What came of a tuning.
+    """The result of a tuning.
 
     Attributes:
-        schedule: the choice: the heuristic's where nothing is surely faster.
-        is_heuristic: whether it is the heuristic's.
-        milliseconds: of a launch.
-        speedup: over the heuristic's.
-        confidence: how sure the choice is faster than the heuristic's, 0 to 1.
-        seconds: that the tuning took.
-        time_up: whether the time was over before the choice was sure.
-        record: the file that keeps the choice; "" where it is not kept.
-        trials: the fastest first.
+        schedule: the chosen schedule: the heuristic's, unless another one is surely faster.
+        is_heuristic: whether this is the heuristic's schedule.
+        milliseconds: the time of a launch.
+        speedup: how many times as fast as the heuristic's schedule.
+        confidence: the confidence that the choice is faster than the heuristic's, 0 to 1.
+        seconds: the duration of the tuning.
+        time_up: whether the time was over before the result was certain.
+        record: the file that stores the choice; "" if it is not stored.
+        trials: all schedules, the fastest first.
     """
 
     schedule: str
@@ -221,7 +223,7 @@ class Tuning:
 
 
 def extents(variant: Variant, values: Mapping[str, Any], **given: int | None) -> dict[str, int]:
-    """B, H, Hkv, Sq and Sk: those that are given; else what the shapes of captured tensors tell."""
+    """B, H, Hkv, Sq and Sk: the given ones; the others follow from shapes of captured tensors."""
     found = {name: value for name, value in given.items() if value is not None}
     for parameter in variant.parameters:
         shape = shape_of(values.get(parameter.name))
@@ -254,27 +256,28 @@ def tune(
     progress: bool = False,
     **parameters: Any,
 ) -> Tuning:
-    """Finds the fastest schedule for launches of these sizes by measurement, and keeps it.
+    """Measures which schedule is fastest for launches of these sizes, and keeps the choice.
 
-    Launches of such sizes then run it, in this process from now on and in later ones.
+    From now on launches of such sizes run it, in this process and in later ones.
 
     Args:
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
-        length: queries.
-        kv_length: keys; None: as length.
-        batch: sequences.
-        heads: of queries.
-        kv_heads: of keys and values; None: as heads.
-        dtype: of q, k and v.
-        head_dim: of queries and keys.
-        head_dim_v: of values; None: as head_dim.
-        device: "host", "cuda" or "cuda:1"; None: the first GPU, else the host.
-        seconds: how long it may take.
-        exhaustive: time every schedule fully, however long that takes.
-        keep: write the choice to the cache.
-        progress: show a bar; needs tqdm.
-        parameters: values of the variant's parameters; captured tensors in the host's memory. Those
-            that are not given are random, but what a mask reads must be given.
+        length: the number of queries.
+        kv_length: the number of keys; None: length.
+        batch: the number of sequences.
+        heads: the number of query heads.
+        kv_heads: the number of key/value heads; None: heads.
+        dtype: the type of q, k and v.
+        head_dim: the head dimension of queries and keys.
+        head_dim_v: the head dimension of values; None: head_dim.
+        device: "host", "cuda" or "cuda:1"; None: the first GPU, or the host without one.
+        seconds: the time limit.
+        exhaustive: whether to time every schedule fully, without the time limit.
+        keep: whether to store the choice in the cache.
+        progress: whether to show a bar; needs tqdm.
+        parameters: values of the variant's parameters; captured tensors must be in host memory.
+            Those that are not given are random, except that the ones that a mask reads must be
+            given.
     """
     chosen = as_variant(variant)
     number = device_number(device)
@@ -307,7 +310,7 @@ def tune(
     finally:
         if bar is not None:
             bar.close()
-    # Kernels that are compiled from now on know of it.
+    # Kernels that are compiled from now on use the choice.
     chosen._program.kernels.pop(key, None)
     return Tuning(
         known["schedule"],

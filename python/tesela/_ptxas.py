@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The ptxas that came with the package's extra: ``pip install tesela[ptxas]``."""
+"""The ptxas of the package's extra: ``pip install tesela[ptxas]``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def find() -> str | None:
-    """The program of PyPI's nvidia-cuda-nvcc, the newest of several; None where there is none."""
+    """The ptxas of PyPI's nvidia-cuda-nvcc (the newest, if there are several), or None."""
     spec = importlib.util.find_spec("nvidia")
     folders = spec.submodule_search_locations if spec else None
     found = [
@@ -22,6 +22,6 @@ def find() -> str | None:
 
 
 def _release(program: Path) -> int:
-    """13 of nvidia/cu13/bin/ptxas; what names none is older."""
+    """The CUDA version in the path: 13 for nvidia/cu13/bin/ptxas. A path without one is older."""
     name = program.parent.parent.name
     return int(name[2:]) if name[2:].isdecimal() else 0

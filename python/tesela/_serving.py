@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention as servers ask for it: sequences of any length, keys in pages, few queries, parts."""
+"""Attention for serving: sequences of any length, keys in pages, few queries, parts of the keys."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ Positions = Literal["begin", "end"]
 TokenLayout = Literal["bshd", "bhsd"]
 
 _FEW_QUERIES = 64
-"""Of a sequence: with more, blocks of queries keep a device busy."""
+"""In each sequence. With more queries their blocks keep a device busy without splitting."""
 
 _FEW_KEYS = 512
-"""Of a sequence: splitting fewer costs more than it gives."""
+"""In each sequence. Splitting fewer keys costs more than it gains."""
 
 
 ROWS_APART = (
     "'s pages do not follow one another, row by row: pass a tensor of pages of its own, not a part "
     "of each"
 )
-"""Behind the name of a tensor whose rows are to be slots."""
+"""The end of a message about a tensor whose rows are used as slots; its name comes first."""
 
 
 class Place(NamedTuple):
-    """Where a tensor is, as a launch takes it.
+    """The type and the device of a launch.
 
     Attributes:
-        input_type: the number of its elements' type.
+        input_type: the library's number of the element type.
         device: CUDA's ordinal, or ``HOST``.
-        stream: the current one of the device.
-        allocate: gives device memory for a launch; None on the host.
+        stream: the device's current stream.
+        allocate: allocates device memory for a launch; None on the host.
     """
 
     input_type: int
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 class Framework(Protocol):
-    """What these functions ask of a framework (``tesela._numpy``, ``tesela.torch._serving``)."""
+    """The functions that a framework provides (``tesela._numpy``, ``tesela.torch._serving``)."""
 
     @staticmethod
     def place(q: Any) -> Place: ...
@@ -74,7 +74,7 @@ _MODULES = {"numpy": "_numpy", "torch": "torch._serving"}
 
 
 def framework_of(tensor: Any, name: str) -> Any:
-    """What the tensor, an argument called ``name``, is a tensor of."""
+    """The functions of the framework of ``tensor``, which is the argument ``name``."""
     for base in type(tensor).__mro__:
         module = _MODULES.get(base.__module__.partition(".")[0])
         if module is not None:
@@ -85,7 +85,7 @@ def framework_of(tensor: Any, name: str) -> Any:
 
 
 def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
-    """The shape of the argument ``name``, which must have so many axes."""
+    """The shape of the argument ``name``, which must have as many axes as ``expected``."""
     shape = tuple(getattr(tensor, "shape", ()))
     if len(shape) != expected:
         raise InvalidArgumentError(f"{name} has the shape {shape}, it must have the axes {of}")
@@ -102,7 +102,7 @@ def bound(name: str, value: int | None) -> int:
 
 
 class Call:
-    """A launch of attention whose sequences lie somewhere; what its functions share."""
+    """Collects the bindings and tensors of a launch over sequences."""
 
     def __init__(self, layout: str, positions: Any) -> None:
         if layout not in ("bshd", "bhsd"):
@@ -112,9 +112,9 @@ class Call:
         self.names: list[str] = ["q", "k", "v", "o", "lse"]
         self.tensors: list[Any] = []
         self.extents: list[tuple[str, int]] = []
-        self.captures: tuple[tuple[str, Any], ...] = ()  # of the template
+        self.captures: tuple[tuple[str, Any], ...] = ()  # the captured tensors of the template
         self.batch = 0
-        self.most_keys = 0  # that the table has pages for
+        self.most_keys = 0  # how many keys a row of the table can hold
         if isinstance(positions, str):
             if positions not in ("begin", "end"):
                 raise InvalidArgumentError(
@@ -131,7 +131,7 @@ class Call:
         self.tensors.append(tensor)
 
     def add_pages(self, k: Any, v: Any, table: Any, lengths: Any) -> None:
-        """Where keys and values lie, and how many sequences there are."""
+        """Adds the pages of keys and values. Sets the number of sequences."""
         rows = 1 if self.is_bshd else 2
         k_shape = axes("k", k, 4, "[pages, page, heads, head dimension]")
         v_shape = k_shape if v is None else axes("v", v, 4, "[pages, page, heads, head dimension]")
@@ -148,12 +148,12 @@ class Call:
         self.add("lengths", lengths)
 
     def add_starts(self, starts_q: Any) -> None:
-        """Queries of sequences one after the other."""
+        """Adds the queries of sequences that follow one another."""
         self.bindings.append("queries=ragged")
         self.add("starts_q", starts_q)
 
     def value_dim_of(self, k: Any, v: Any, value_dim: int | None) -> int:
-        """The values' head dimension; where there are none, they are the keys' first columns."""
+        """The head dimension of values. If v is None, values are the first columns of k."""
         if v is not None:
             if value_dim is not None:
                 raise InvalidArgumentError(
@@ -172,7 +172,7 @@ class Call:
         return int(value_dim)
 
     def add_scales(self, q: Any, keys: tuple[Any, Any], scales: tuple[Any, Any]) -> None:
-        """Of keys and values of 8 bits; elsewhere there are none."""
+        """Adds the scales of keys and values with 8 bits. Other types have none."""
         if keys[1] is None:
             if scales != (None, None):
                 raise InvalidArgumentError(
@@ -270,7 +270,7 @@ class Call:
         if out is None:
             out = framework.empty(q, (*q.shape[:-1], head_dim_v), False)
         lse = None
-        if return_lse or self.captures:  # what joins two parts reads it
+        if return_lse or self.captures:  # the kernel that joins two parts reads the logarithms
             *batch, second, third = q.shape[:-1]
             rows = (third, second) if self.is_bshd else (second, third)
             lse = framework.empty(q, (*batch, *rows), True)
@@ -310,48 +310,51 @@ def attention_ragged(
     value_dim: int | None = None,
     **parameters: Any,
 ) -> Any:
-    """Attention within each of several sequences that lie one after the other, without padding.
+    """Attention within each of several sequences that follow one another, without padding.
 
     Sequence b has the queries ``starts_q[b] .. starts_q[b + 1]`` and the keys ``starts_k[b] ..
-    starts_k[b + 1]``. What a mask and a score call ``q k Sq Sk b`` belongs to the sequence.
-    Lengths lie on the device: nothing is copied to the host, and a CUDA graph of the call serves
-    other lengths up to the bounds. Starts that are wrong never lead out of the tensors.
+    starts_k[b + 1]``. In a mask and a score, ``q k Sq Sk b`` belong to the sequence. The lengths
+    are on the device: nothing is copied to the host, and a CUDA graph of the call also serves other
+    lengths up to the bounds. Wrong starts never cause an access outside of the tensors.
 
     Args:
-        q: queries, ``[tokens, H, Dqk]``, or ``[H, tokens, Dqk]`` with ``layout="bhsd"``, of PyTorch
-            or NumPy. The rules of types, strides and addresses are those of
+        q: queries, ``[tokens, H, Dqk]``, or ``[H, tokens, Dqk]`` with ``layout="bhsd"``: a tensor
+            of PyTorch or NumPy. Types, strides and addresses must be as for
             :func:`tesela.attention`.
         k: keys, ``[tokens of keys, Hkv, Dqk]``.
         v: values, ``[tokens of keys, Hkv, Dv]``; None: the first ``value_dim`` columns of k.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes. Captured tensors
-            with the extents Sq and Sk have ``max_queries`` and ``max_keys`` there, and are read at
-            positions in the sequence.
+            with the extents Sq and Sk must have the sizes ``max_queries`` and ``max_keys``; they
+            are read at positions in the sequence.
         starts_q: int32 ``[B + 1]``, on q's device, ascending.
-        starts_k: likewise of keys; None: ``starts_q``.
-        max_queries: the most queries that a sequence has, or more.
-        max_keys: likewise of keys; None: ``max_queries``, where ``starts_k`` is None.
-        positions: which position among the keys a sequence's first query has: ``"begin"``, 0;
-            ``"end"``, so that its last query has the last key's; or an int32 ``[B]`` on the device.
-        scale: of ``q k^T``; None: ``1/sqrt(Dqk)``.
-        return_lse: also give the natural logarithm of each row's sum, ``[H, tokens]`` in float32.
-        layout: the order of axes.
-        out: where the result is written; None: a new tensor.
-        split: whether work items share the keys of a sequence, whose parts a second kernel joins;
-            None: where ``max_queries`` are few and ``max_keys`` are not.
-        k_scale: where k and v have 8 bits (float8_e4m3fn) and q more: what their numbers are
-            multiplied by, which the kernel does where it has loaded them. One number, or a float32
-            tensor on q's device with one for each kv head.
-        v_scale: likewise of values.
-        value_dim: where v is None: Dv. Each key is then read once, as multi-head latent attention
-            has it (Dqk 576, Dv 512).
+        starts_k: int32 ``[B + 1]``, the same for keys; None: ``starts_q``.
+        max_queries: an upper bound for the queries of a sequence.
+        max_keys: an upper bound for the keys of a sequence; None, if ``starts_k`` is None:
+            ``max_queries``.
+        positions: the position of a sequence's first query among its keys: ``"begin"`` means 0;
+            ``"end"`` means that the last query has the position of the last key; or an int32
+            ``[B]`` on the device.
+        scale: the factor of ``q k^T``; None: ``1/sqrt(Dqk)``.
+        return_lse: also return the natural logarithm of each row's sum, ``[H, tokens]`` in float32.
+        layout: the order of the axes.
+        out: the tensor that receives the result; None: a new tensor.
+        split: whether work items share the keys of a sequence, so that a second kernel joins their
+            results; None: if ``max_queries`` is small and ``max_keys`` is not.
+        k_scale: for k with 8-bit elements (float8_e4m3fn) and a wider q: the factor of k's
+            elements, which the kernel applies after loading. One number, or a float32 tensor on q's
+            device with one number for each kv head.
+        v_scale: the same for values.
+        value_dim: Dv, if v is None. The kernel then reads each key once, for multi-head latent
+            attention (Dqk 576, Dv 512).
         parameters: values of the variant's parameters.
 
     Returns:
-        The result, ``[tokens, H, Dv]``; with ``return_lse`` a pair. Tokens that no sequence has are
-        not written.
+        The result, ``[tokens, H, Dv]``; with ``return_lse`` a pair. Rows of tokens that belong to
+        no sequence are not written.
 
     Raises:
-        InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
+        InvalidArgumentError: a shape, stride, type or bound is not accepted. The message says
+            which.
         UnsupportedError: there are no kernels for the device or the type.
     """
     call = Call(layout, positions)
@@ -397,45 +400,50 @@ def attention_paged(
     value_dim: int | None = None,
     **parameters: Any,
 ) -> Any:
-    """Attention over keys and values that lie in pages, as servers keep them.
+    """Attention over keys and values in pages.
 
-    Key i of sequence b is row ``i % page`` of page ``table[b, i // page]``; the sequence has
-    ``lengths[b]`` keys. What lies behind them is not read, nor is that part of the table. All of it
-    lies on the device: nothing is copied to the host, and a CUDA graph of the call serves other
-    lengths, tables and offsets. Tables and lengths that are wrong never lead out of the pages.
+    Key i of sequence b is row ``i % page`` of page ``table[b, i // page]``. The sequence has
+    ``lengths[b]`` keys; neither later rows nor their part of the table are read. Table and lengths
+    are on the device: nothing is copied to the host, and a CUDA graph of the call also serves other
+    lengths, tables and offsets. A wrong table or length never causes an access outside of the
+    pages.
 
     Args:
         q: queries, ``[B, Sq, H, Dqk]``, or ``[B, H, Sq, Dqk]`` with ``layout="bhsd"``; with
             ``starts_q`` ``[tokens, H, Dqk]``, or ``[H, tokens, Dqk]``.
         k: pages of keys, ``[pages, page, Hkv, Dqk]``, or ``[pages, Hkv, page, Dqk]`` with
-            ``layout="bhsd"``; any strides. Pages of 64 rows or more are read fastest; a page of one
-            row is right, and slow.
-        v: pages of values, likewise; None: the first ``value_dim`` columns of k.
+            ``layout="bhsd"``; any strides. Pages of 64 rows or more are fastest. A page may have
+            one row, but that is slow.
+        v: pages of values, with the same axes; None: the first ``value_dim`` columns of k.
         variant: as for :func:`attention_ragged`.
         table: int32 ``[B, most pages of a sequence]``, on q's device.
-        lengths: int32 ``[B]``: the keys of each sequence, those of its own queries included.
-        starts_q: int32 ``[B + 1]``: where each sequence's queries begin and end, where their
-            numbers differ; None: each has Sq.
-        max_queries: with ``starts_q``: the most queries that a sequence has, or more.
-        max_keys: the most keys of a sequence, or more; None: as many as the table has pages for.
-        positions: as for :func:`attention_ragged`; ``"end"`` is that of decoding, speculation and
-            of chunks of a prompt.
-        scale: as for :func:`attention_ragged`, and so is the rest.
-        return_lse: ``[B, H, Sq]``, or ``[H, tokens]``.
-        layout: of q, the pages and the result.
+        lengths: int32 ``[B]``: the number of keys of each sequence, including those of its own
+            queries.
+        starts_q: int32 ``[B + 1]``: the first row of each sequence's queries, and the end of the
+            last, if sequences have different numbers of queries; None: each sequence has Sq.
+        max_queries: with ``starts_q``: an upper bound for the queries of a sequence.
+        max_keys: an upper bound for the keys of a sequence; None: the keys that a row of the table
+            can hold.
+        positions: as for :func:`attention_ragged`; use ``"end"`` for decoding, speculative decoding
+            and chunks of a prompt.
+        scale: this and the following arguments are those of :func:`attention_ragged`.
+        return_lse: also return the logarithms, ``[B, H, Sq]``, or ``[H, tokens]`` with
+            ``starts_q``.
+        layout: the order of the axes of q, the pages and the result.
         out: see scale.
         split: see scale.
-        k_scale: as for :func:`attention_ragged`; or with one for each page, float32 ``[pages, 1]``,
-            or for each kv head of each page, ``[pages, Hkv]``.
-        v_scale: likewise of values.
+        k_scale: as for :func:`attention_ragged`; or a float32 tensor with one number for each page,
+            ``[pages, 1]``, or for each kv head of each page, ``[pages, Hkv]``.
+        v_scale: the same for values.
         value_dim: see scale.
         parameters: see scale.
 
     Returns:
-        The result, of q's shape with Dv; with ``return_lse`` a pair.
+        The result, of q's shape with Dv in place of Dqk; with ``return_lse`` a pair.
 
     Raises:
-        InvalidArgumentError: a shape, stride, type or bound does not fit; the sentence says which.
+        InvalidArgumentError: a shape, stride, type or bound is not accepted. The message says
+            which.
         UnsupportedError: there are no kernels for the device or the type.
     """
     call = Call(layout, positions)
@@ -463,26 +471,27 @@ def merge_partials(
     layout: TokenLayout = "bshd",
     out: Any = None,
 ) -> Any:
-    """Joins what attention gave over several parts of the keys: as if it had seen all at once.
+    """Joins results of attention over parts of the keys into the result over all of them.
 
     ``lse = log(sum_p exp(lse_p))`` and ``out = sum_p exp(lse_p - lse) out_p``. A part without keys
-    has the logarithm -inf, and its result does not matter.
+    has the logarithm -inf; its result is ignored.
 
     Args:
         outs: the results of the parts: a sequence of two or more tensors ``[tokens, H, Dv]`` or
             ``[B, Sq, H, Dv]`` (``[H, tokens, Dv]``, ``[B, H, Sq, Dv]`` with ``layout="bhsd"``), or
-            one tensor with an axis of parts before these, which is not copied. float32, bfloat16 or
-            float16 (the host's products and a GPU's).
-        lses: their logarithms, float32 ``[H, tokens]`` or ``[B, H, Sq]``, likewise.
-        return_lse: also give the joined logarithms.
+            one tensor with an additional first axis of parts, which is not copied. In float32,
+            bfloat16 or float16.
+        lses: the logarithms of the parts, float32 ``[H, tokens]`` or ``[B, H, Sq]``, given in the
+            same way.
+        return_lse: also return the joined logarithms.
         layout: the order of the axes of the results.
-        out: where the result is written; None: a new tensor of the parts' type.
+        out: the tensor that receives the result; None: a new tensor of the parts' type.
 
     Returns:
         The joined result; with ``return_lse`` a pair.
 
     Raises:
-        InvalidArgumentError: the shapes do not fit; the sentence says which.
+        InvalidArgumentError: the shapes do not fit to each other. The message says which.
     """
     if layout not in ("bshd", "bhsd"):
         raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bshd' or 'bhsd'")
@@ -519,7 +528,7 @@ def merge_partials(
         *(head_dim, head_dim, place.device, (), "merge"),
         (f"part={type_name}", f"output={type_name}"),
     )
-    # Part p of batch b is batch p · B + b of the launch.
+    # Part p of batch b is the batch p · B + b of the launch.
     launches_batches = (-1, *shape[-3:])
     kernel.launch_named(
         ("o_parts", "lse_parts", "o", "lse"),

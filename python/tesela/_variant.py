@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Variants: what is computed of scores, as a text of Tesela's language."""
+"""Variants: how attention is computed, as a text of Tesela's language."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Parameter(NamedTuple):
     """A parameter that a variant's text declares.
 
     Attributes:
-        name: its name.
+        name: the name.
         type: "f32", "f16", "bf16", "i32" or "bool".
-        shape: of a captured tensor its extents as the text has them, ``("H", "2*Sk+1")``; of a
-            scalar None.
+        shape: the extents of a captured tensor as the text has them, ``("H", "2*Sk+1")``; None for
+            a scalar.
         constant: whether its value is compiled into the kernel (``const``).
-        default: of a scalar, None where it has none.
+        default: the default of a scalar; None if it has none.
     """
 
     name: str
@@ -53,7 +53,7 @@ _DROPOUT = (
     Parameter("dropout.first_k", "i32", None, False, 0),
     Parameter("dropout.state", "i32", ("4",), False, None),
 )
-"""Those of launches with dropout, as tesela/c/kernel.h has them; the state may be left out."""
+"""The parameters of dropout, as in tesela/c/kernel.h. The state may be left out."""
 
 
 def _extent_text(name: str, coefficient: int, offset: int) -> str:
@@ -64,7 +64,7 @@ def _extent_text(name: str, coefficient: int, offset: int) -> str:
 
 
 class _Program:
-    """A checked text and its kernels, which variants with other values share."""
+    """A checked text with its kernels. Variants with the same text and other values share it."""
 
     __slots__ = (
         "_dropping",
@@ -80,8 +80,8 @@ class _Program:
 
     def __init__(self, text: str, file: str) -> None:
         self.native = _native.Variant(text, file)
-        # PyTorch's compiler writes the arguments of operators into comments of the code that it
-        # makes, where a text of several lines is a syntax error.
+        # PyTorch's compiler writes operators' arguments into a one-line comment of the code that it
+        # generates. A text with several lines would be a syntax error there.
         self.line = " ".join(" ".join(line.split("//")[0] for line in text.splitlines()).split())
         self.parameters = tuple(
             Parameter(
@@ -104,20 +104,20 @@ class _Program:
         self._dropping: _Program | None = None
 
     def dropping(self) -> _Program:
-        """The text's kernels with dropout, whose launches have its parameters besides."""
+        """The same text with kernels for dropout, whose launches have the additional parameters."""
         if self.drops:
             return self
         if self._dropping is None:
             made = copy(self)
             made._set_slots(self.slots + tuple(each.name for each in _DROPOUT), True)
-            self._dropping = made  # another thread's, which came first, has kernels of its own
+            self._dropping = made  # another thread may have made one first; it has its own kernels
         return self._dropping
 
 
 class Variant:
     """A variant of attention, with values for some of its parameters.
 
-    Made by :func:`tesela.variant`. It is immutable, and may be used by several threads at once.
+    Made by :func:`tesela.variant`. It is immutable, and several threads may use it at once.
     """
 
     __slots__ = ("_constants", "_for_launch", "_program", "_values", "bound")
@@ -129,12 +129,12 @@ class Variant:
                 raise InvalidArgumentError(_unknown(program, name))
         self._program = program
         self.bound = dict(values)
-        # By slot; None where there is no value.
+        # In the order of slots; None for a parameter without a value.
         self._values = tuple(values.get(name) for name in program.slots)
         self._constants = tuple(
             (name, float(values[name])) for name in program.constants if name in values
         )
-        # What python/src/Eager.cpp reads, at once.
+        # A tuple that python/src/Eager.cpp reads.
         self._for_launch = (
             self.bound,
             self._values,
@@ -145,7 +145,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """The name that the text gives it."""
+        """The variant's name in the text."""
         return self._program.native.name
 
     @property
@@ -155,21 +155,21 @@ class Variant:
 
     @property
     def warnings(self) -> str:
-        """What the compiler warns of in the text, with line, column and caret; "" if nothing."""
+        """The compiler's warnings about the text, with line, column and caret; "" if none."""
         return self._program.native.warnings
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What the text declares, in its order."""
+        """The parameters that the text declares, in its order."""
         return self._program.parameters
 
     def bind(self, **values: Any) -> Variant:
-        """The same variant with these values for parameters, which a call may still replace.
+        """The same variant with these values for parameters. A call may still replace them.
 
-        Both share their kernels.
+        Both variants share their kernels.
 
         Raises:
-            InvalidArgumentError: there is no parameter of such a name.
+            InvalidArgumentError: there is no parameter of that name.
         """
         return Variant(self._program, {**self.bound, **values})
 
@@ -187,22 +187,23 @@ class Variant:
         target: str | None = None,
         **parameters: Any,
     ) -> Explanation:
-        """Which tiles of the score matrix a kernel computes. Needs no GPU.
+        """Explains which tiles of the score matrix a kernel computes. Needs no GPU.
 
         Args:
-            length: queries.
-            kv_length: keys; None: as length.
-            batch: sequences; None: what the shapes of captured tensors tell, else 1.
-            heads: of queries; None likewise.
-            kv_heads: of keys and values; None: as heads.
-            dtype: of q, k and v.
-            head_dim: of queries and keys.
-            head_dim_v: of values; None: as head_dim.
-            target: what the kernel is for, "host" or "sm_90"; None: the first GPU, else the host.
-            parameters: values of parameters; captured tensors in the host's memory.
+            length: the number of queries.
+            kv_length: the number of keys; None: length.
+            batch: the number of sequences; None: from the shapes of captured tensors, or 1.
+            heads: the number of query heads; None: from the shapes of captured tensors, or 1.
+            kv_heads: the number of key/value heads; None: heads.
+            dtype: the type of q, k and v.
+            head_dim: the head dimension of queries and keys.
+            head_dim_v: the head dimension of values; None: head_dim.
+            target: the target of the kernel, "host" or "sm_90"; None: the first GPU, or the host.
+            parameters: values of parameters; captured tensors must be in host memory.
 
         Returns:
-            An :class:`tesela.Explanation`: printed it is a report, a notebook shows the picture.
+            A :class:`tesela.Explanation`: ``str()`` of it is a report; a notebook shows the
+            picture.
         """
         from tesela._prepare import extents, input_type
 
@@ -224,16 +225,16 @@ class Variant:
         values = "".join(f", {name}=..." for name in self.bound)
         return f"<tesela.Variant {self.name}{values}>"
 
-    # What the layers over a framework call; /docs/python.md has a page on it.
+    # The interface for the modules of the frameworks (docs/python.md).
 
     def _dropping(self, values: Mapping[str, Any]) -> Variant:
-        """The same variant with dropout, and values of its parameters (``_DROPOUT``)."""
+        """The same variant with dropout and the values of its parameters (``_DROPOUT``)."""
         return Variant(self._program.dropping(), {**self.bound, **values})
 
     def _arguments(
         self, parameters: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], tuple[tuple[str, float], ...]]:
-        """The values of a launch by slot, and the constants, with a call's own parameters."""
+        """The values of a launch by slot, and the constants. A call's parameters count first."""
         if not parameters:
             return self._values, self._constants
         place = self._program.place
@@ -243,7 +244,7 @@ class Variant:
             slot = place.get(name)
             if slot is not None:
                 values[slot] = value
-            else:  # a constant, or nothing that there is
+            else:  # a constant, or an unknown name
                 constants = self.bind(**parameters)._constants
         return tuple(values), constants
 
@@ -257,7 +258,7 @@ class Variant:
         algorithm: str = "forward",
         bindings: tuple[str, ...] = (),
     ) -> _native.Kernel:
-        """The kernel for all launches of these plain values. Compiles nothing: a launch does."""
+        """The kernel for all launches with these values. It is compiled at the first launch."""
         key = (input_type, head_dim_qk, head_dim_v, device, constants, algorithm, *bindings)
         found = self._program.kernels.get(key)
         if found is not None:
@@ -283,16 +284,16 @@ class Variant:
         which: tuple[int, int, int, int, tuple[tuple[str, float], ...], str],
         bindings: tuple[str, ...] = (),
     ) -> None:
-        """Has a kernel made in the background, the first time that it is asked for.
+        """Starts to compile a kernel in the background, when it is first asked for.
 
         Args:
-            queries: how many the next launch has.
-            keys: see queries.
-            which: the arguments of _kernel before the last one.
-            bindings: the last one.
+            queries: the number of queries of the next launch.
+            keys: the number of keys of the next launch.
+            which: the arguments of _kernel except the last one.
+            bindings: the last argument of _kernel.
         """
         if (*which, *bindings) not in self._program.kernels:
-            with suppress(Error):  # a launch will say what is wrong
+            with suppress(Error):  # the launch will report the error
                 self._kernel(*which, bindings).prepare(queries, keys, 0, False)
 
 
@@ -305,7 +306,7 @@ def _unknown(program: _Program, name: str) -> str:
 
 
 _programs: dict[str, _Program] = {}
-"""By their text: a function that is traced again finds its kernels."""
+"""By text, so that a function that is traced again finds its kernels."""
 
 
 def _program_of(text: str, file: str) -> _Program:
@@ -317,19 +318,19 @@ def _program_of(text: str, file: str) -> _Program:
 
 
 _known = SimpleNamespace()
-"""Variants that came from strings, without values, where torch.compile can follow."""
+"""Variants made from strings, without values, in a form that torch.compile can follow."""
 
 _places: dict[str, str] = {}
-"""The attribute of ``_known``, by name of the library, text or path."""
+"""The variant's attribute in ``_known``, by library name, text or path."""
 
 known_variants: dict[str, Variant] = {}
-"""The same variants by name of the library, text or path, for python/src/Eager.cpp."""
+"""The same variants by library name, text or path, for python/src/Eager.cpp."""
 
 _lock = Lock()
 
 
 def library() -> tuple[str, ...]:
-    """The names of the variants that come with Tesela, sorted; each may stand for a variant."""
+    """The names of the variants that come with Tesela, sorted. Each may be given as a variant."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.attn")))
 
 
@@ -354,12 +355,12 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def _load(source: str) -> str:
-    """Where ``_known`` has the variant of a name of the library, a text or a path."""
+    """The attribute of ``_known`` for a library name, a text or a path."""
     place = _places.get(source)
     if place is None:
         found = Variant(_program_of(*_read(source)), {})
         with _lock:
-            place = _places.get(source)  # which another thread may have made meanwhile
+            place = _places.get(source)  # another thread may have made it meanwhile
             if place is None:
                 place = f"variant_{len(_places)}"
                 setattr(_known, place, found)
@@ -368,12 +369,12 @@ def _load(source: str) -> str:
     return place
 
 
-# torch.compile calls it while it traces, and does not look inside.
+# torch.compile calls this function while it traces, and does not trace into it.
 _load._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def as_variant(source: Variant | str | os.PathLike[str] | Callable[..., Any]) -> Variant:
-    """``source`` as a variant; a text, a name or a path that was seen before is not read again."""
+    """``source`` as a variant. A known text, name or path is not read again."""
     if isinstance(source, Variant):
         return source
     if isinstance(source, str):
@@ -391,20 +392,20 @@ def as_variant(source: Variant | str | os.PathLike[str] | Callable[..., Any]) ->
 def variant(
     source: Variant | str | os.PathLike[str] | Callable[..., Any], /, **values: Any
 ) -> Variant:
-    """A variant of attention, with values for parameters.
+    """Makes a variant of attention, with values for parameters.
 
     Args:
-        source: the name of one of the library's (``"alibi"``, see :func:`library`); a text,
-            ``"attention name(...) { ... }"``; a path of a file with a text; a Python function of
-            the indices, which is traced; or a variant, whose values stay.
-        values: of parameters; numbers for scalars, tensors for captured tensors. A call of
-            :func:`tesela.attention` may replace them. Of a function, its arguments that are no
-            indices.
+        source: the name of a library variant (``"alibi"``, see :func:`library`); a text,
+            ``"attention name(...) { ... }"``; the path of a file with a text; a Python function of
+            the indices, which is traced; or a variant, which keeps its values.
+        values: values of parameters: numbers for scalars, tensors for captured tensors. A call of
+            :func:`tesela.attention` may replace them. For a function, they are those of its
+            arguments that are not indices.
 
     Raises:
-        InvalidVariantError: the text has errors; the sentence has all of them.
-        InvalidArgumentError: there is no parameter of a name in ``values``.
-        NotFoundError: there is no such file, or no such name in the library.
+        InvalidVariantError: the text has errors. The message has all of them.
+        InvalidArgumentError: a name in ``values`` is not a parameter.
+        NotFoundError: there is no such file, and no such name in the library.
     """
     if callable(source) and not isinstance(source, Variant):
         text, captured = importlib.import_module("tesela._trace").trace(source, values)

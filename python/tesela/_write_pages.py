@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""New keys and values into a cache of pages, with rotary embedding."""
+"""Writes new keys and values into pages, with rotary embedding."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ def write_pages(
     v_scale: Any = None,
     out: Any = None,
 ) -> Any:
-    """Writes new keys and values into pages, and turns queries and keys by their positions.
+    """Writes new keys and values into pages. Applies rotary embedding to queries and keys.
 
-    One launch, before the attention of the same step. Row ``r`` of page ``p`` is the slot ``p *
-    page + r``; a token whose slot the pages do not have (-1 of padding) is not written.
+    It is one launch, before the attention of the same step. Row ``r`` of page ``p`` is the slot ``p
+    * page + r``. A token whose slot does not exist (such as -1 for padding) is not written.
 
     Args:
         q: new queries, ``[tokens, H, Dqk]`` or ``[B, Sq, H, Dqk]``, of PyTorch or NumPy.
         k: new keys, ``[tokens, Hkv, Dqk]`` or ``[B, Sq, Hkv, Dqk]``.
-        v: new values, likewise with Dv.
-        k_pages: pages of keys, ``[pages, page, Hkv, Dqk]``, all of whose rows follow one another;
-            of q's type or float8_e4m3fn.
-        v_pages: pages of values, likewise.
-        slots: int32 ``[tokens]`` or ``[B, Sq]``, on q's device: where each token goes.
-        positions: int32 like ``slots``: where each token stands; needed with ``cos``.
+        v: new values, ``[tokens, Hkv, Dv]`` or ``[B, Sq, Hkv, Dv]``.
+        k_pages: pages of keys, ``[pages, page, Hkv, Dqk]``, in q's type or float8_e4m3fn. The rows
+            of all pages must follow one another at the same distance.
+        v_pages: pages of values, the same with Dv.
+        slots: int32 ``[tokens]`` or ``[B, Sq]``, on q's device: the slot of each token.
+        positions: int32 like ``slots``: the position of each token; needed with ``cos``.
         cos: float32 ``[positions, R / 2]``: cosines of the angles of rotary embedding, by position
-            and pair of columns. The first R columns are turned. None: none are.
-        sin: their sines.
-        interleaved: whether pairs are columns 2i and 2i + 1 (GPT-J), or i and i + R / 2 (NeoX,
+            and pair of columns. The first R columns are rotated. None: no rotation.
+        sin: the sines.
+        interleaved: whether a pair is columns 2i and 2i + 1 (GPT-J), or i and i + R / 2 (NeoX,
             Llama).
-        k_scale: of pages of 8 bits: a number or a float32 tensor with one for each kv head, by
-            which keys are divided.
-        v_scale: likewise of values.
-        out: where the turned queries are written, not q itself; None: a new tensor.
+        k_scale: for pages of 8 bits: a number, or a float32 tensor with one number for each kv
+            head. Keys are divided by it.
+        v_scale: the same for values.
+        out: the tensor that receives the rotated queries, not q itself; None: a new tensor.
 
     Returns:
-        The turned queries, of q's shape and type.
+        The rotated queries, with q's shape and type.
 
     Raises:
-        InvalidArgumentError: a shape, stride or type does not fit; the sentence says which.
+        InvalidArgumentError: a shape, stride or type is not accepted. The message says which.
         UnsupportedError: there are no kernels for the device or the type, or an argument requires a
             gradient.
     """
@@ -129,7 +129,7 @@ def write_pages(
     rows = framework.rows_of_pages
 
     def by_batch(tensor: Any) -> Any:
-        return tensor.reshape((batches, -1)) if batches else tensor  # -1 of 0 could be any number
+        return tensor.reshape((batches, -1)) if batches else tensor  # -1 is ambiguous for 0
 
     kernel.launch_named(
         (

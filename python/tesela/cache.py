@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The kernels on disk, and how many are kept.
+"""The kernels on disk, and limits for them.
 
-Every device of a process reads and writes one folder: $TESELA_CACHE_DIR, else
-$XDG_CACHE_HOME/tesela, else ~/.cache/tesela. Several processes and machines may share it. A kernel
-is compiled where it is in neither memory nor the folder.
+Every device of a process uses one folder: $TESELA_CACHE_DIR, or $XDG_CACHE_HOME/tesela, or
+~/.cache/tesela. Several processes and machines may share it. A kernel is compiled if it is neither
+in memory nor in the folder.
 
     for kernel in tesela.cache.kernels():
         print(kernel.variant, kernel.target, kernel.bytes)
@@ -30,18 +30,18 @@ class CachedKernel:
 
     Attributes:
         variant: the variant's name.
-        target: "host", "sm_90".
+        target: "host" or "sm_90".
         input_type: "bf16", "f16" or "f32".
-        head_dim_qk: of queries and keys.
-        head_dim_v: of values.
-        schedule: as it was chosen.
-        bytes: of the file.
-        made: when it was compiled.
+        head_dim_qk: the head dimension of queries and keys.
+        head_dim_v: the head dimension of values.
+        schedule: the schedule that was chosen.
+        bytes: the size of the file.
+        made: when the kernel was compiled.
         used: when it was last stored or loaded, to the minute.
-        path: the file.
+        path: the path of the file.
         key: 64 hexadecimal digits.
-        damage: why it is not used; "" where it is. Of a damaged kernel only path, bytes, used and
-            key are known; it is compiled anew when it is asked for.
+        damage: why the kernel is not used; "" if it is intact. Of a damaged kernel only path,
+            bytes, used and key are known. It is compiled again when it is needed.
     """
 
     variant: str
@@ -59,7 +59,7 @@ class CachedKernel:
 
 
 class Removal(NamedTuple):
-    """What was removed, and what is left."""
+    """The result of a removal: what was removed, and what is left."""
 
     kernels: int
     bytes: int
@@ -73,21 +73,21 @@ def _path(name: str | os.PathLike[str] | None) -> str | None:
 
 
 def folder() -> str:
-    """The folder that this process uses."""
+    """The folder of this process."""
     return _native.cache_folder(_path(None))
 
 
 def kernels(
     folder: str | os.PathLike[str] | None = None, *, verify: bool = False
 ) -> list[CachedKernel]:
-    """The kernels in the folder (None: this process's), those used last first.
+    """The kernels in a folder, most recently used first.
 
     Args:
-        folder: None: the one that this process uses.
-        verify: also read and check each file to its end.
+        folder: None: the folder of this process.
+        verify: whether to read each file completely and check it.
 
     Raises:
-        InputOutputError: the folder cannot be read. One that is not there has no kernels.
+        InputOutputError: the folder cannot be read. A folder that does not exist has no kernels.
     """
     listed = _native.cache_list(_path(folder), verify)
     for each in listed:
@@ -102,12 +102,12 @@ def prune(
     most_bytes: int = 0,
     most_seconds_old: int = 0,
 ) -> Removal:
-    """Removes the kernels that were used longest ago.
+    """Removes the least recently used kernels.
 
     Args:
-        folder: None: the one that this process uses.
-        most_bytes: what all together may have; 0: no limit.
-        most_seconds_old: the age since the last use that a kernel may have; 0: no limit.
+        folder: None: the folder of this process.
+        most_bytes: the largest size of all kernels together; 0: no limit.
+        most_seconds_old: the longest time since a kernel's last use; 0: no limit.
     """
     return Removal(
         *_native.cache_prune(_path(folder), max(most_bytes, 0), max(most_seconds_old, 0))
@@ -115,7 +115,7 @@ def prune(
 
 
 def clear(folder: str | os.PathLike[str] | None = None) -> Removal:
-    """Removes all kernels. Files and folders that are not the cache's stay."""
+    """Removes all kernels. Other files and folders stay."""
     return Removal(*_native.cache_prune(_path(folder), -1, -1))
 
 
@@ -126,16 +126,17 @@ def limits(
     most_kernels: int = 0,
     disk: bool = True,
 ) -> None:
-    """How this process keeps kernels. To be called before the first kernel is asked for.
+    """Sets how this process keeps kernels. Call it before the first kernel is needed.
 
     Args:
-        folder: where they are kept; None: as the environment says.
-        most_bytes: of the folder; what was used longest ago is removed beyond that. 0: 1 GiB.
-        most_kernels: in memory; 0: 1024.
-        disk: False: nothing is read from or written to disk.
+        folder: the folder of the kernels; None: from the environment.
+        most_bytes: the largest size of the folder; beyond it the least recently used kernels are
+            removed. 0: 1 GiB.
+        most_kernels: the most kernels in memory; 0: 1024.
+        disk: False: nothing is read from disk or written to it.
 
     Raises:
-        InvalidArgumentError: a kernel was asked for before.
+        InvalidArgumentError: a kernel was used before this call.
     """
     _contexts.set_cache(
         None if folder is None else os.fspath(folder), most_bytes, most_kernels, disk

@@ -11,7 +11,7 @@ namespace tesela {
 Assembler assembler() {
   Assembler used;
   if (std::optional<Ptxas> ptxas = Ptxas::find()) {
-    std::string identity = ptxas->identity(); // of one that tells no version, its file's
+    std::string identity = ptxas->identity(); // without a version: the file's path, size and time
     used = {Assembler::Kind::ptxas, ptxas->path(),
             identity.starts_with("release ") ? identity : ""};
   }

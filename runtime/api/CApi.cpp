@@ -38,7 +38,7 @@ struct FailureText {
 
 thread_local tesela_code lastCode = TESELA_OK;
 thread_local uint64_t lastCount = 0;
-/// Where there was no memory for the text of the last failure, a literal instead of it.
+/// Used instead of a text if there was no memory for the text of the last failure.
 thread_local const char *lastLiteral = nullptr;
 
 const char *lastSentence() {
@@ -110,7 +110,8 @@ Status checkSize(const void *structure, const char *name) {
     return invalid(std::string(name) + " is NULL");
   size_t size;
   std::memcpy(&size, structure, sizeof size);
-  // Room for a structure that grew in a later version; a wild number is a forgotten size.
+  // The limit leaves room for later versions. Any other number means that the caller forgot the
+  // size.
   if (size < sizeof size || size > 4096)
     return invalid(std::string(name) + "'s size is " + std::to_string(size) +
                    ": set it to sizeof(" + name + ")");

@@ -1,4 +1,4 @@
-//===- CApi.h - What the files of the C API share ---------------*- C++ -*-===//
+//===- CApi.h - Shared by the files of the C API ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,17 +17,17 @@
 
 namespace tesela::c {
 
-/// Keeps a failure as this thread's last one.
+/// Records a failure as this thread's last one.
 tesela_code report(const Error &error) noexcept;
 tesela_code report(Code code, const char *sentence) noexcept;
 
-/// This thread's last failure; only after one.
+/// This thread's last failure. There must have been one.
 Error lastFailure();
 
-/// How many failures this thread has seen.
+/// The number of failures of this thread.
 uint64_t failureCount();
 
-/// Runs `body`, which gives a Status; no exception passes the C boundary.
+/// Runs `body`, which returns a Status. No exception leaves the C functions.
 template <typename Body> tesela_code guarded(Body body) noexcept {
   Status status = caught(body);
   return status ? TESELA_OK : report(status.error());
@@ -38,14 +38,14 @@ Error invalid(const std::string &message);
 /// "context is NULL: make one by tesela_context_create".
 Error noHandle(const char *name, const char *maker);
 
-/// A caller's milliseconds, a century at most: what std::chrono adds to a time point must not
+/// A caller's milliseconds, limited to a century, so that adding them to a time point does not
 /// overflow.
 inline std::chrono::milliseconds bounded(int64_t milliseconds) {
   return std::chrono::milliseconds(
       std::clamp<int64_t>(milliseconds, 0, int64_t(100) * 365 * 24 * 3600 * 1000));
 }
 
-/// A handle's place in memory, which becomes NULL until the handle is made.
+/// Checks where a handle is to be written, and sets it to NULL until the handle is made.
 template <typename Handle> Status checkPlace(Handle **place, const char *name) {
   if (!place)
     return invalid(std::string(name) + " is NULL: pass the address of a pointer");
@@ -53,18 +53,18 @@ template <typename Handle> Status checkPlace(Handle **place, const char *name) {
   return Status::success();
 }
 
-/// The size that a caller has set.
+/// Checks the size that a caller has set.
 Status checkSize(const void *structure, const char *name);
 
-/// Fails where a newer caller has set what this library does not know.
+/// Fails if a newer caller has set fields that this library does not know.
 Status checkUnknownFields(const void *structure, size_t known, const char *name);
 
-/// Copies a caller's structure, which may be older and shorter than this library's:
-/// what it lacks reads as zero.
+/// Copies a caller's structure, which may be older and shorter than this library's. Missing fields
+/// become zero.
 template <typename T> Status readSized(const T *from, T &to, const char *name) {
   if (Status status = checkSize(from, name); !status)
     return status;
-  if (from->size == sizeof to) { // nearly always, and a launch reads several
+  if (from->size == sizeof to) { // the usual case; a launch reads several structures
     to = *from;
     return Status::success();
   }
@@ -76,14 +76,14 @@ template <typename T> Status readSized(const T *from, T &to, const char *name) {
   return Status::success();
 }
 
-/// A structure of zeros, its padding too: all of it is copied.
+/// A structure of zeros, also in its padding, because all of it is copied.
 template <typename T> T zeroed() {
   T value;
   std::memset(static_cast<void *>(&value), 0, sizeof value);
   return value;
 }
 
-/// Writes `known` to the caller's structure, as far as that goes; its size stays.
+/// Writes `known` to the caller's structure, up to that one's size, which stays.
 template <typename T> Status writeSized(const T &known, T *to, const char *name) {
   if (Status status = checkSize(to, name); !status)
     return status;
@@ -93,7 +93,7 @@ template <typename T> Status writeSized(const T &known, T *to, const char *name)
   return Status::success();
 }
 
-/// Fails where there is no item `index` among `count`.
+/// Fails unless `index` is below `count`.
 Status checkIndex(size_t index, size_t count, const char *what);
 
 inline std::string textOr(const char *value, const char *otherwise = "") {
@@ -104,10 +104,10 @@ Result<ElementType> elementType(int type);
 
 std::vector<tesela_stage> stagesOf(const std::vector<std::pair<std::string, double>> &stages);
 
-/// The structure's texts are those of `device`.
+/// The structure's texts point into `device`.
 tesela_device_info deviceInfo(const Device &device);
 
-/// Parameters with what their C structures point to.
+/// Parameters, with the memory that their C structures point to.
 class ParameterList {
 public:
   explicit ParameterList(std::vector<VariantParameter> parameters);
@@ -116,18 +116,18 @@ public:
 
 private:
   std::vector<VariantParameter> parameters;
-  std::vector<std::vector<tesela_extent>> extents; ///< by parameter
+  std::vector<std::vector<tesela_extent>> extents; ///< in the order of the parameters
 };
 
 ProblemSizes problemSizes(const tesela_sizes &sizes);
 
-/// The options that say what a kernel is.
+/// Converts the options of a kernel.
 Result<KernelOptions> kernelOptions(const tesela_kernel_options *options);
 
-/// A handle of `kernel`, which is loaded on `device`.
+/// A handle of `kernel`, which was loaded on `device`.
 tesela_kernel *makeKernelHandle(Kernel kernel, const Device &device);
 
-/// What a tensor is to a call: "q", "the captured tensor 'slope'". Made a text only for messages.
+/// The role of a tensor in a call, for messages: "q", "the captured tensor 'slope'".
 struct TensorRole {
   const char *name;
   bool isCapture = false;
@@ -138,20 +138,20 @@ struct TensorRole {
   }
 };
 
-/// Kernels read i32: of a captured tensor of i64 the low words, which lie first and twice as far
-/// apart. Anything else stays as it is.
+/// Kernels read i32. For a captured tensor of i64 this describes the low words, which come first
+/// and lie twice as far apart. Other tensors stay as they are.
 Status readLowWords(tesela_type &type, int rank, int64_t *strides);
 
-/// A view of the caller's, in the memory of `device`.
+/// Converts a caller's view of memory of `device`.
 Status readTensor(const tesela_tensor *from, const TensorRole &role, const Device &device,
                   Tensor &to);
 
-/// One in the host's memory, whose elements are read or written at once.
+/// Converts a view of host memory whose elements are accessed at once.
 Status readHostTensor(const tesela_tensor *from, const TensorRole &role, Tensor &to);
 
 } // namespace tesela::c
 
-// The handles of the C API hold the C++ ones.
+// Each handle of the C API contains the C++ one.
 struct tesela_context {
   tesela::Context context;
 };

@@ -10,14 +10,14 @@ namespace tesela::c {
 
 namespace {
 
-/// Empties `used`; its items, with the memory of their names, wait in `unused`.
+/// Moves the items of `used`, with the memory of their names, to `unused`.
 template <typename T> void putAway(std::vector<T> &used, std::vector<T> &unused) {
   for (T &item : used)
     unused.push_back(std::move(item));
   used.clear();
 }
 
-/// Another item at the end of `used`, if possible one that was there before.
+/// Appends an item to `used`, if possible one of `unused`.
 template <typename T> T &takeOut(std::vector<T> &unused, std::vector<T> &used) {
   if (unused.empty())
     return used.emplace_back();
@@ -26,7 +26,7 @@ template <typename T> T &takeOut(std::vector<T> &unused, std::vector<T> &used) {
   return used.back();
 }
 
-/// The captured tensor that the parameter's own fields give.
+/// The captured tensor that the parameter's fields before `tensor` describe.
 Status readFields(const tesela_parameter &parameter, const TensorRole &role, Tensor &tensor) {
   auto refuse = [&](const std::string &why) { return invalid(role.text() + why); };
   if (parameter.rank < 0 || parameter.rank > Tensor::maxRank)
@@ -38,7 +38,7 @@ Status readFields(const tesela_parameter &parameter, const TensorRole &role, Ten
   tensor.data = parameter.data;
   tensor.rank = parameter.rank;
   const int64_t *extentsEnd = parameter.extents + parameter.rank;
-  bool isCompact = !parameter.strides; // of an empty tensor any strides do
+  bool isCompact = !parameter.strides; // an empty tensor may have any strides
   bool isEmpty = std::find(parameter.extents, extentsEnd, 0) != extentsEnd;
   int64_t stride = 1;
   for (int axis = parameter.rank - 1; axis >= 0; --axis) {
@@ -57,7 +57,7 @@ Status readFields(const tesela_parameter &parameter, const TensorRole &role, Ten
   return Status::success();
 }
 
-/// Written in place: a launch has five of them, and counts in hundreds of nanoseconds.
+/// Written in place for speed: a launch has five views and takes hundreds of nanoseconds.
 void setView(Tensor &tensor, const tesela_view &view, ElementType type, int64_t batch,
              int64_t heads, int64_t length, int64_t headDim) {
   tensor.data = view.data;
@@ -80,7 +80,7 @@ ReusedArguments::~ReusedArguments() {
   try {
     putAway(arguments.scalars, storage.unusedScalars);
     putAway(arguments.captures, storage.unusedCaptures);
-  } catch (const std::bad_alloc &) { // then the next launch allocates anew
+  } catch (const std::bad_alloc &) { // the next launch then allocates again
   }
   storage.scalars = std::move(arguments.scalars);
   storage.captures = std::move(arguments.captures);

@@ -10,9 +10,9 @@
 
 namespace tesela::c {
 
-/// Arguments whose lists and names stay in memory from one launch of a thread to its next: a launch
-/// allocates only where it has more parameters, or longer names, than those before it. One inside
-/// another, as in a callback, has memory of its own.
+/// Arguments whose lists and names stay allocated between the launches of a thread. A launch
+/// allocates only if it has more parameters, or longer names, than those before. A launch inside
+/// another, as in a callback, has its own memory.
 class ReusedArguments {
 public:
   ReusedArguments();
@@ -22,15 +22,15 @@ public:
 
   LaunchArguments arguments;
 
-  /// Converts the parameters of a launch on `device`. Not null, `inOrder` has their names.
+  /// Converts the parameters of a launch on `device`. `inOrder`, if not null, has their names.
   Status addParameters(const tesela_parameter *parameters, size_t count, const Device &device,
                        const std::vector<VariantParameter> *inOrder = nullptr);
 
-  /// Converts all of a launch by views.
+  /// Converts all arguments of a launch by views.
   Status read(const tesela_launch_arguments *from, const KernelInfo &info, const Device &device);
 
-  /// Converts all of a launch by tensors. lse may be NULL, o too where there is no `info` and so no
-  /// kernel that writes them, and all five where others are given by name.
+  /// Converts all arguments of a launch by tensors. lse may be NULL; o may be NULL without `info`,
+  /// because then no kernel writes it; all five may be NULL if others are given by name.
   Status read(const tesela_tensor_arguments *from, const KernelInfo *info, const Device &device);
 
 private:

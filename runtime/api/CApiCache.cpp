@@ -38,7 +38,7 @@ tesela_cached_kernel describeCached(const CachedKernel &from) {
   return to;
 }
 
-/// Makes a list by `read`, Cache::list or Cache::verify.
+/// Makes a list with Cache::list or Cache::verify.
 Status makeList(const tesela_cache *cache, tesela_cached_kernels **kernels,
                 Result<std::vector<CachedKernel>> (Cache::*read)() const) {
   if (Status status = checkPlace(kernels, "kernels"); !status)
@@ -64,7 +64,7 @@ Status writeRemoval(const Result<CacheRemoval> &from, tesela_cache_removal *to) 
   return writeSized(known, to, "tesela_cache_removal");
 }
 
-/// Before anything is removed: can it be told?
+/// Checks, before anything is removed, that the result can be written.
 Status checkRemoval(const tesela_cache *cache, const tesela_cache_removal *removal) {
   if (!cache)
     return noHandle("cache", cacheMaker);

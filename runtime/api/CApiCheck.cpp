@@ -22,10 +22,10 @@ namespace {
 constexpr const char *referenceMaker = "tesela_reference_on_host";
 
 struct Difference {
-  std::string sentence; ///< of a thread's last comparison
+  std::string sentence; ///< of this thread's last comparison
 };
 
-/// What both references and the checking mode begin with.
+/// Reads the arguments that both references and the checking mode share.
 Status readProblem(const tesela_kernel_options *options, const tesela_tensor_arguments *arguments,
                    const Device &device, KernelOptions &chosen, ReusedArguments &given) {
   Result<KernelOptions> read = kernelOptions(options);
@@ -63,7 +63,7 @@ Status checkType(const Tensor &tensor, const TensorRole &role,
   return invalid(role.text() + " is " + describe(tensor) + ", its type must be " + names);
 }
 
-/// A tensor that is filled with numbers.
+/// A tensor to be filled with numbers.
 Status readFilled(const tesela_tensor *from, const char *name, Tensor &to) {
   return readHostTensor(from, {name, false, true}, to);
 }

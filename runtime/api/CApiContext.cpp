@@ -38,7 +38,7 @@ namespace {
 constexpr const char *contextMaker = "tesela_context_create";
 constexpr const char *bufferMaker = "tesela_buffer_create";
 
-/// Calls the caller's function with `event` as C has it.
+/// Calls the caller's function with `event` as a C structure.
 void pass(const Event &event, void (*events)(void *, const tesela_event *), void *user) {
   std::vector<tesela_stage> stages = stagesOf(event.stages);
   auto told = zeroed<tesela_event>();
@@ -91,7 +91,7 @@ Result<ContextOptions> contextOptions(const tesela_context_options *options) {
   return chosen;
 }
 
-/// Calls the caller's work. Its failure is Tesela's own, or a code alone.
+/// Calls the caller's work. It fails with an error of Tesela, or with only a code.
 Status callWork(tesela_work work, void *user) {
   uint64_t failures = failureCount();
   tesela_code code = work(user);

@@ -10,7 +10,7 @@ using namespace tesela::c;
 
 struct tesela_explanation {
   Explanation explanation;
-  ExplainArguments arguments; ///< only the extents are of use
+  ExplainArguments arguments; ///< only the extents are valid
 };
 
 static_assert(int(TESELA_TILE_EMPTY) == int(TileKind::empty) &&

@@ -13,7 +13,7 @@ using namespace tesela::c;
 struct tesela_kernel {
   Kernel kernel;
   Device device;
-  std::vector<tesela_stage> stages; ///< their names are the kernel's
+  std::vector<tesela_stage> stages; ///< their names belong to the kernel
   ParameterList parameters;
 };
 
@@ -83,7 +83,7 @@ tesela_kernel_info kernelInfo(const tesela_kernel &kernel) {
   return to;
 }
 
-/// A launch's arguments, by views or by tensors.
+/// Reads a launch's arguments, by views or by tensors.
 template <typename Arguments>
 Status readArguments(const tesela_kernel *kernel, const Arguments *from, ReusedArguments &to) {
   if (!kernel)
@@ -116,7 +116,8 @@ Status workspaceBytes(const tesela_kernel *kernel, const Arguments *arguments, s
     return invalid("bytes is NULL: pass the address of a size_t");
   *bytes = 0;
   if (kernel && arguments && !mayTakeWorkspace(*kernel->kernel.internal()))
-    return Status::success(); // before they are read: a launch counts in hundreds of nanoseconds
+    return Status::success(); // without reading them, because a launch takes hundreds of
+                              // nanoseconds
   ReusedArguments given;
   if (Status status = readArguments(kernel, arguments, given); !status)
     return status;
@@ -152,7 +153,7 @@ Result<KernelOptions> tesela::c::kernelOptions(const tesela_kernel_options *opti
   chosen.variantText = textOr(given.variant);
   chosen.variantFile = textOr(given.variant_file, "variant");
   chosen.inputType = *type;
-  // A product of matrices has no heads, whose dimension would be asked for.
+  // Some algorithms, such as a product of matrices, have no head dimensions.
   if (given.head_dim_qk != 0 || !given.algorithm)
     chosen.headDimQk = given.head_dim_qk;
   if (given.head_dim_v != 0 || !given.algorithm)

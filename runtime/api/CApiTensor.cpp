@@ -27,10 +27,10 @@ Status checkRank(int rank) {
                  std::to_string(TESELA_MAX_RANK) + "]");
 }
 
-/// Strides without gaps.
+/// Sets the strides of a contiguous tensor.
 Status setCompactStrides(tesela_tensor &tensor) {
   bool isEmpty = std::find(tensor.extents, tensor.extents + tensor.rank, 0) !=
-                 tensor.extents + tensor.rank; // any strides do
+                 tensor.extents + tensor.rank; // an empty tensor may have any strides
   int64_t stride = 1;
   for (int axis = tensor.rank - 1; axis >= 0; --axis) {
     tensor.strides[axis] = stride;
@@ -106,7 +106,7 @@ std::optional<tesela_type> typeOf(dlpack::DataType type) {
     uint8_t code, bits;
     tesela_type type;
   };
-  // Libraries from before kDLBool pass bool as u8.
+  // Libraries without kDLBool pass bool as u8.
   constexpr Known known[] = {
       {dlpack::ieeeFloat, 32, TESELA_F32},     {dlpack::ieeeFloat, 16, TESELA_F16},
       {dlpack::bfloat, 16, TESELA_BF16},       {dlpack::signedInteger, 32, TESELA_I32},

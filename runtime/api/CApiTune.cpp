@@ -37,7 +37,7 @@ Result<TuneShape> tuneShape(const tesela_tune_shape *shape) {
   return chosen;
 }
 
-/// Tells the caller's function, and whether it wants to go on.
+/// Calls the caller's function. Returns whether tuning should continue.
 bool goesOn(const TuneProgress &progress, const tesela_tune_options &options) {
   auto told = zeroed<tesela_tune_progress>();
   told.size = sizeof told;
@@ -50,7 +50,7 @@ bool goesOn(const TuneProgress &progress, const tesela_tune_options &options) {
   return options.progress(options.progress_user, &told) == 0;
 }
 
-/// `cancel` ends the tuning where the caller's function asks for it.
+/// `cancel` ends the tuning if the caller's function asks for that.
 Result<TuneOptions> tuneOptions(const tesela_tune_options *options, std::stop_source &cancel) {
   TuneOptions chosen;
   chosen.limits.cancelled = cancel.get_token();

@@ -16,7 +16,7 @@ namespace {
 
 enum class Depth { header, all };
 
-/// What the file's bytes tell, into `kernel`.
+/// Reads the file of `kernel` and sets the fields that are known from it.
 Status inspect(Depth depth, CachedKernel &kernel) {
   Result<InputFile> file = InputFile::open(kernel.path);
   if (!file)
@@ -31,7 +31,7 @@ Status inspect(Depth depth, CachedKernel &kernel) {
     return header.error();
   if (header->key != kernel.key)
     return Error(Code::inputOutput, "the entry is another kernel's");
-  kernel.bytes = file->facts().bytes; // perhaps another entry's than when the folder was listed
+  kernel.bytes = file->facts().bytes; // another entry may have replaced the listed one
   if (int64_t(header->bytes + header->artifactBytes) != kernel.bytes)
     return Error(Code::inputOutput, "the entry is truncated or too long");
   if (depth == Depth::all)
@@ -62,7 +62,7 @@ Result<std::vector<CachedKernel>> kernelsOf(const std::string &folder, Depth dep
     kernel.used = file.facts.modified;
     if (Status status = inspect(depth, kernel); !status) {
       if (status.code() == Code::notFound)
-        continue; // removed meanwhile
+        continue; // removed in the meantime
       kernel.damage = status.error();
     }
     kernels.push_back(std::move(kernel));
@@ -112,7 +112,8 @@ Result<CacheRemoval> Cache::clear() const {
   Result<std::vector<CacheFile>> files = folder.files();
   if (!files)
     return files.error();
-  // Whoever is writing one finds its folder gone or its file, and writes it again or does without.
+  // A process that is writing a file finds the folder or file gone. It writes again or continues
+  // without.
   for (const CacheFile &file : *files)
     if (file.temporary)
       (void)removeUnused(file);

@@ -10,7 +10,7 @@ namespace tesela {
 
 Context::Context(std::shared_ptr<ContextState> state) : state(std::move(state)) {}
 
-/// The device that `name` asks for.
+/// The device with the name `name`.
 static Result<Device> chooseDevice(const std::string &name) {
   if (name == "host")
     return hostDevice();
@@ -75,7 +75,7 @@ Result<Context> Context::create(const ContextOptions &options) {
 
 const Device &Context::device() const { return state->backend->device(); }
 
-/// `options` as the compiler takes them, where `device` can run what they ask for.
+/// The compiler's specification for `options`, if `device` can run their target.
 static Result<KernelSpecification> specificationFor(const Device &device,
                                                     const KernelOptions &options) {
   Result<KernelSpecification> specification = makeSpecification(options, device.target);
@@ -90,7 +90,7 @@ static Result<KernelSpecification> specificationFor(const Device &device,
   return specification;
 }
 
-/// As compile() and prepare() ask.
+/// The request of compile() and prepare().
 static Result<Kernel> request(ContextState &state, const KernelSpecification &specification,
                               const std::optional<ProblemSizes> &sizes, bool hasTiers,
                               const RequestLimits &limits) {

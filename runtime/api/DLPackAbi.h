@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The binary interface of https://github.com/dmlc/dlpack, the versions 0.8 and 1.x, under names
-// that a caller's own dlpack.h does not have. tests/runtime/DLPackAbiTest.cpp holds it against that
-// header where it is found.
+// The binary interface of https://github.com/dmlc/dlpack, versions 0.8 and 1.x, with names that
+// differ from those of a caller's dlpack.h. If that header is found,
+// tests/runtime/DLPackAbiTest.cpp compares them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_API_DLPACKABI_H
@@ -40,11 +40,11 @@ struct Tensor {
   int32_t rank;
   DataType type;
   int64_t *shape;
-  int64_t *strides; ///< in elements; null: row-major without gaps
+  int64_t *strides; ///< in elements; null: contiguous
   uint64_t byteOffset;
 };
 
-/// DLManagedTensor: until version 0.8, and still there in 1.x.
+/// DLManagedTensor: until version 0.8, and still supported in 1.x.
 struct ManagedTensor {
   Tensor tensor;
   void *managerContext;
@@ -54,7 +54,7 @@ struct ManagedTensor {
 constexpr uint32_t majorVersion = 1;
 constexpr uint64_t readOnlyFlag = 1;
 
-/// DLManagedTensorVersioned. With another major version only what stands before `flags` is as here.
+/// DLManagedTensorVersioned. Other major versions share only the fields before `flags`.
 struct ManagedTensorVersioned {
   uint32_t major, minor;
   void *managerContext;

@@ -57,10 +57,10 @@ Result<CheckedArguments> checkTileArguments(const Variant &variant,
 
 namespace {
 
-/// Pairs in partial tiles of all heads that are looked at one by one: about 10 s of one core.
+/// The most pairs in partial tiles of all heads that are counted: about 10 s of one core.
 constexpr int64_t maxCountedPairs = int64_t(1) << 27;
 
-/// How far a stage of so many pieces is; told by whichever thread has done one.
+/// The progress of a stage in pieces. The thread that finishes a piece reports it.
 class Pieces {
 public:
   Pieces(const ExplainArguments &arguments, ExplainProgress::Stage stage, int64_t all)
@@ -83,14 +83,14 @@ private:
   std::mutex mutex;
 };
 
-/// Kept pairs of a launch, by the mask's own text. Empty and full tiles need no look.
+/// Counts the kept pairs of a launch by the mask's text. Only partial tiles have to be evaluated.
 class KeptPairs {
 public:
   KeptPairs(const TileMap &map, const Extents &extents, const Interpreter &interpreter,
             ThreadPool &pool)
       : map(map), extents(extents), interpreter(interpreter), pool(pool) {}
 
-  /// Of each head; -1 where it is not counted.
+  /// For each head; -1 where pairs are not counted.
   Result<std::vector<int64_t>> count(const ExplainArguments &arguments) const {
     int64_t pairsOfTile = map.blockM * map.blockN, budget = maxCountedPairs, tiles = 0;
     std::vector<int64_t> kept;
@@ -121,7 +121,7 @@ private:
   }
 
   Result<int64_t> countHead(const HeadTiles &tiles, Pieces &pieces) const {
-    std::vector<int64_t> partial; // by number
+    std::vector<int64_t> partial; // numbers of the partial tiles
     int64_t kept = 0;
     for (int64_t row = 0; row < map.rows; ++row)
       for (int64_t column = 0; column < map.columns; ++column) {

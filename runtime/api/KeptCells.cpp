@@ -20,9 +20,9 @@
 
 namespace tesela {
 
-/// The threads of all masks that ask for no number of their own. Counts of several run one after
-/// the other: each takes all processors. They are never joined: where the process ends, or the
-/// library is unloaded, a destructor would wait for threads that may be gone already.
+/// The threads for all masks that request no number of their own. Counts run one after another,
+/// because each uses all processors. The threads are never joined: at the process's end, or when
+/// the library is unloaded, a destructor could wait for threads that no longer exist.
 static ThreadPool &sharedThreads() {
   static ThreadPool &pool = *new ThreadPool(0);
   return pool;
@@ -33,7 +33,7 @@ struct KeptCells::State {
   std::vector<std::string> deciding;
   std::mutex mutex; ///< held while a count runs
   std::unique_ptr<CellAnalysis> analysis;
-  std::optional<ThreadPool> own; ///< none: those of all masks
+  std::optional<ThreadPool> own; ///< nullopt: sharedThreads()
 
   State(Variant variant, std::unique_ptr<CellAnalysis> analysis, int threads)
       : variant(std::move(variant)), analysis(std::move(analysis)) {

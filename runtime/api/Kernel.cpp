@@ -17,7 +17,7 @@ namespace tesela {
 
 Kernel::Kernel(std::shared_ptr<const State> state) : state(std::move(state)) {}
 
-/// What launches run outside of captures, as far as they have begun.
+/// The kernel that launches outside of captures run now.
 static const Kernel::State &runningState(const Kernel::State &state) {
   const Kernel::State *best = state.better ? state.better->inPlace() : nullptr;
   return best ? *best : state;
@@ -44,8 +44,9 @@ static Status checkAll(const LoadedKernel &kernel, const LaunchArguments &argume
 
 namespace {
 
-/// A launch of one of a handle's kernels. With others, of `tuned` or of another tier, another
-/// kernel's launch may lie between two of this one, which then knows nothing of captured tensors.
+/// A launch of one of a handle's kernels. If the handle has several (`tuned`, or another tier),
+/// another kernel may have been launched in between, so this one knows nothing about captured
+/// tensors.
 struct HandleLaunch {
   TunedKernels *tuned;
   bool isOneTier;
@@ -67,7 +68,7 @@ static Status launchOne(const LoadedKernel &kernel, const HandleLaunch &launch) 
                             arguments.workspace);
 }
 
-/// The first time with a look at the result, where the context asks for it.
+/// Launches, and verifies the first launch if the context asks for it.
 static Status launchVerified(const LoadedKernel &kernel, const HandleLaunch &launch) {
   Status launched = launchOne(kernel, launch);
   if (launched && kernel.firstLaunch)
@@ -82,12 +83,12 @@ static Status launchChosen(const LoadedKernel &kernel, const HandleLaunch &launc
   Status launched = launchVerified(*chosen, launch);
   if (launched || !launch.tuned->swaps() || launched.error().isDefect())
     return launched;
-  // Where a kernel that was swapped in cannot be launched (the caller's workspace is too small for
-  // it, say), the first one may.
+  // A swapped-in kernel may fail to launch, for example because the caller's workspace is too
+  // small. The first kernel may still work.
   return launchVerified(kernel, launch);
 }
 
-/// Launches and tells of it.
+/// Launches and reports it as an event.
 static Status launchAloud(const LoadedKernel &kernel, const HandleLaunch &launch,
                           const EventSink &events) {
   auto begin = std::chrono::steady_clock::now();
@@ -108,8 +109,8 @@ std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, ui
   std::vector<ScalarArgument> scalars;
   double values[] = {probability, double(uint32_t(seed)), double(seed >> 32),
                      double(uint32_t(offset)), double(offset >> 32)};
-  // The first query and key stay what they are by default: kernels of bundles that were exported
-  // before there were such scalars take these five alone.
+  // The scalars of the first query and key keep their defaults, because kernels of older bundles
+  // know only these five.
   std::vector<Parameter> parameters = dropoutParameters();
   for (size_t number = 0; number < std::size(values); ++number)
     scalars.push_back({parameters[number].name, values[number]});
@@ -126,8 +127,8 @@ static Status launchTier(const Kernel::State &state, bool isOneTier,
   return launchChosen(kernel, launch);
 }
 
-/// The kernel that launches of `arguments` run whatever happens meanwhile; where they swap the one
-/// that compile() gave.
+/// The kernel that launches of `arguments` run for good; if launches swap, the one that compile()
+/// gave.
 static const LoadedKernel &lastingKernel(const Kernel::State &state,
                                          const LaunchArguments &arguments) {
   bool lasts = state.tuned && !state.tuned->swaps();
@@ -135,7 +136,7 @@ static const LoadedKernel &lastingKernel(const Kernel::State &state,
   return chosen ? *chosen : *state.kernel;
 }
 
-/// Why the caller's workspace does not do for `state`'s kernel; its other arguments are right.
+/// Why the caller's workspace is too small for `state`'s kernel. Other errors are ignored.
 static Status workspaceError(const Kernel::State &state, const LaunchArguments &arguments) {
   if (arguments.workspace.bytes == 0 || !mayTakeWorkspace(state))
     return Status::success();
@@ -153,8 +154,8 @@ Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   const bool wasReplaced = state->better->inPlace() != nullptr;
   const State *chosen = &state->better->choose(*state, stream);
   const bool isReplaced = state->better->inPlace() != nullptr;
-  // Before the best kernel was there, the caller was told what the simple one needs. Where this
-  // launch found it, the caller could not ask again.
+  // The caller sized the workspace for the simple kernel if the best one was not ready then. The
+  // caller could not know that this launch would find the best one.
   if (chosen != state.get())
     if (Status status = workspaceError(*chosen, arguments); !status) {
       if (wasReplaced && state->events && state->better->isFirstWithoutWorkspace())
@@ -210,7 +211,7 @@ static Result<size_t> workspaceBytesOf(const Kernel::State &state,
   if (Status status = check(kernel, arguments, checked, sizes); !status)
     return status.error();
   size_t bytes = kernel.plan.workspaceBytes(sizes);
-  // Enough for either: which one runs may change between this call and a launch.
+  // Enough for both kernels, because which one runs may change before the launch.
   bool swaps = state.tuned && state.tuned->swaps();
   const LoadedKernel *chosen = swaps ? state.tuned->find(arguments) : nullptr;
   CheckedArguments ofChosen;

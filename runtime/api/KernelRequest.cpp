@@ -19,7 +19,7 @@ namespace {
 
 using Stages = std::vector<std::pair<std::string, double>>;
 
-/// Milliseconds since it was made or last asked.
+/// Milliseconds since the stopwatch was made or last asked.
 class Stopwatch {
 public:
   double lap() {
@@ -83,7 +83,7 @@ Result<std::shared_ptr<const LoadedKernel>> loadKernel(const Artifact &artifact,
 
 namespace {
 
-/// The variant's name, for events: "" where the text has errors; without a variant the template's.
+/// The variant's name for events; "" if the text has errors; without a variant the template's name.
 std::string nameOf(const KernelSpecification &specification) {
   if (specification.variantText.empty() && !specification.isAttention())
     return specification.algorithm;
@@ -91,7 +91,7 @@ std::string nameOf(const KernelSpecification &specification) {
   return outcome.variant ? outcome.variant->name : "";
 }
 
-/// Finds or makes a kernel and says where it came from.
+/// Finds or makes a kernel and records where it came from.
 class KernelRequest {
 public:
   KernelRequest(ContextState &context, const KernelSpecification &specification,
@@ -99,7 +99,7 @@ public:
       : context(context), specification(specification), limits(limits) {}
 
   Result<Kernel> run() {
-    // What assembles is the same as long as the context is there.
+    // The assembler does not change during the context's life.
     const std::string inMemory = keyOf("");
     Result<std::shared_ptr<const LoadedKernel>> kernel =
         templateFolderInUse() ? compileAnew()
@@ -132,14 +132,15 @@ private:
   std::string ownKey;
   KernelInfo::Origin origin = KernelInfo::Origin::memoryCache;
   Stages stages;
-  std::optional<Artifact> compiled; ///< by this request
+  std::optional<Artifact> compiled; ///< set if this request compiled
   Stopwatch watch;
 
   std::string keyOf(const std::string &codeIdentity) const {
     return kernelKey(specification, codeIdentity);
   }
 
-  /// Of the kernel as this machine makes it. For that the assembler may have to be asked.
+  /// The key of the kernel as this machine makes it. It may have to ask the assembler for its
+  /// version.
   const std::string &key() {
     if (ownKey.empty())
       ownKey = keyOf(context.backend->codeIdentity());
@@ -172,15 +173,16 @@ private:
   }
 
   Result<std::shared_ptr<const LoadedKernel>> fromDiskOrCompiler() {
-    watch.lap(); // the time in which others compiled the same kernel is not this one's
+    watch.lap(); // time spent waiting for another thread's compilation does not count
     if (!context.disk) {
       if (Status status = limits.check(); !status)
         return status.error();
       tell(Event::Kind::cacheMiss, "", key());
       return compileAnew();
     }
-    // The folder comes first. But of a ptxas that nobody has asked yet it has nothing, and to ask
-    // takes longer than all that a kernel of the package needs.
+    // Usually the folder comes first. But if ptxas was not asked for its version yet, the key is
+    // unknown, and asking takes longer than loading a kernel of the package. So then the package
+    // comes first.
     const bool isFolderFirst = context.backend->knowsIdentity();
     if (!isFolderFirst)
       if (auto kernel = fromPackage())
@@ -192,7 +194,8 @@ private:
         return kernel;
     if (Status status = limits.check(); !status)
       return status.error();
-    // Once per machine: while another process compiles the kernel this one waits, and looks again.
+    // One compilation per machine: while another process compiles the kernel, wait, then look
+    // again.
     MachineLock lock = context.disk->lockForCompiling(key(), [&] { return !limits.check(); });
     if (Status status = limits.check(); !status)
       return status.error();
@@ -207,12 +210,13 @@ private:
     bool isKept =
         kernel && context.disk->store(keyOf(context.backend->identityOf(*compiled)), *compiled);
     bool isOver = kernel.code() == Code::cancelled || kernel.code() == Code::deadlineExceeded;
-    if (!isKept && !isOver) // each of those who wait has to compile it, all at once then
+    if (!isKept && !isOver) // all who wait must now compile it, so let them start at once
       lock.releaseAll();
     return kernel;
   }
 
-  /// As the machine's first assembler made it, or, where that was too old for it, the other one.
+  /// The kernel as the machine's first assembler made it, or as the other one did if that was too
+  /// old.
   std::optional<Artifact> fromDisk(DiskCache::Damage damage) {
     std::optional<Artifact> artifact = context.disk->load(key(), damage);
     std::string spare = context.backend->spareIdentity();
@@ -221,7 +225,7 @@ private:
     return artifact;
   }
 
-  /// Nothing where there is no artifact, or one that does not load: that counts as damaged.
+  /// Null if there is no artifact, or if it does not load (then it counts as damaged).
   std::shared_ptr<const LoadedKernel> loadCached(std::optional<Artifact> artifact) {
     if (!artifact)
       return nullptr;
@@ -235,7 +239,7 @@ private:
     return *kernel;
   }
 
-  /// Nothing where the library came without the kernel, or the driver does not take it.
+  /// Null if the package has no such kernel, or if the driver does not accept it.
   std::shared_ptr<const LoadedKernel> fromPackage() {
     std::optional<ShippedKernel> shipped =
         context.shipped->load(specification, context.backend->device().target);
@@ -262,7 +266,7 @@ private:
     return loadKernel(artifact, *context.backend, std::move(firstLaunch), assembler, key);
   }
 
-  /// Compiles, assembles, loads.
+  /// Compiles, assembles and loads.
   Result<std::shared_ptr<const LoadedKernel>> compileAnew() {
     if (Status status = limits.check(); !status)
       return status.error();

@@ -13,9 +13,9 @@ namespace tesela {
 
 struct ContextState;
 
-/// The kernel of `specification`, from memory, from disk or compiled now. Asked for it at once from
-/// several threads, it is made once; whose request is over by then gets Code::cancelled or
-/// Code::deadlineExceeded, the others the kernel.
+/// The kernel of `specification`: from memory, from disk or compiled now. If several threads
+/// request it at once, it is made once. A request whose limits end first gets Code::cancelled or
+/// Code::deadlineExceeded.
 Result<Kernel> requestKernel(ContextState &context, const KernelSpecification &specification,
                              const RequestLimits &limits);
 

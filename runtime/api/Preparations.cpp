@@ -12,7 +12,8 @@
 
 namespace tesela {
 
-/// In a child of fork(): what was ready then, else a sentence. Whose lock is held was not ready.
+/// In a child of fork(): the result if it was ready, else an error. If the lock is held, it was not
+/// ready.
 static Result<Kernel> parentsResult(Preparation::State &state) {
   std::unique_lock lock(state.mutex, std::try_to_lock);
   if (lock && state.result)
@@ -22,7 +23,7 @@ static Result<Kernel> parentsResult(Preparation::State &state) {
 }
 
 namespace {
-/// Makes what is waited for more urgent than what is not.
+/// Makes a task more urgent as long as a thread waits for it.
 class Waiting {
 public:
   explicit Waiting(std::atomic<int> &urgency) : urgency(urgency) { ++urgency; }
@@ -70,7 +71,7 @@ void Preparation::cancel() const {
     state->cancelled.request_stop();
 }
 
-// A compilation takes one core and, for a GPU, some 150 MB at its peak, most of it ptxas'.
+// A compilation takes one core and, for a GPU, up to about 150 MB, most of it in ptxas.
 static constexpr int mostThreads = 16;
 
 Preparations::Preparations()

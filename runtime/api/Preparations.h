@@ -22,21 +22,21 @@
 namespace tesela {
 
 struct Preparation::State {
-  const uint64_t process = processNumber(); ///< whose threads work on it
+  const uint64_t process = processNumber(); ///< the process whose threads make the kernel
   std::mutex mutex;
   std::condition_variable changed;
   std::optional<Result<Kernel>> result;
   std::stop_source cancelled;
   RequestLimits limits;
-  /// More by one for each who waits.
+  /// Plus one for each thread that waits.
   std::shared_ptr<std::atomic<int>> urgency = std::make_shared<std::atomic<int>>(0);
 
-  /// Whether this process is a child of fork() of that one.
+  /// Whether this process is a child of fork() of the one that made the request.
   bool isParents() const { return process != processNumber(); }
 };
 
-/// A context's preparations: those that somebody waits for first, then those that were asked for,
-/// then those of the background. When it goes it cancels what is not done and waits for its
+/// A context's preparations. Those that somebody waits for run first, then requested ones,
+/// then those of the background. The destructor cancels unfinished ones and waits for the
 /// threads.
 class Preparations {
 public:
@@ -45,19 +45,19 @@ public:
 
   Preparations();
   ~Preparations();
-  /// Has `make` called on a thread. `time`: from now to the deadline. Code::cancelled where this is
-  /// about to go.
+  /// Runs `make` on a thread. `time`: from now to the deadline. Code::cancelled: this object is
+  /// being destroyed.
   Result<Preparation> add(Make make, std::optional<std::chrono::milliseconds> time,
                           Urgency urgency = Urgency::asked);
 
 private:
   struct Begun {
-    std::mutex mutex; ///< held also while tasks are added
+    std::mutex mutex; ///< also held while tasks are added
     bool closing = false;
     std::vector<std::weak_ptr<Preparation::State>> states;
   };
   PerProcess<Begun> begun;
-  TaskThreads threads; ///< the last member: it goes first
+  TaskThreads threads; ///< the last member, so it is destroyed first
 };
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- Replacement.cpp - The kernel that takes another's place --*- C++ -*-===//
+//===- Replacement.cpp - Replaces a simple kernel ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -22,14 +22,14 @@ const Kernel::State &Replacement::choose(const Kernel::State &simple, void *stre
   if (chosen && !hasCaptures.load(std::memory_order_acquire))
     return *chosen;
   Result<StreamUse> use = streamUseOf(simple, stream);
-  if (!use) // the launch tells
+  if (!use) // the launch reports the error
     return simple;
   if (chosen)
     return use->isCaptured && isBegunCapture(use->capture) ? simple : *chosen;
   if (use->isCaptured) {
     std::lock_guard lock(mutex);
     if (inPlace() && std::ranges::find(captures, use->capture) == captures.end())
-      return *inPlace(); // another thread's launch has just changed it
+      return *inPlace(); // another thread's launch has just replaced it
     if (std::ranges::find(captures, use->capture) == captures.end())
       captures.push_back(use->capture);
     hasCaptures.store(true, std::memory_order_release);

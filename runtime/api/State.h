@@ -1,4 +1,4 @@
-//===- State.h - What the public handles hold -------------------*- C++ -*-===//
+//===- State.h - The contents of the public handles -------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -26,78 +26,78 @@
 
 namespace tesela {
 
-/// A kernel as the memory cache keeps it, shared by all handles. It does not
-/// refer to its context: the context's cache holds it.
+/// A kernel in the memory cache, shared by all its handles. It does not refer to its context,
+/// because the context's cache owns it.
 struct LoadedKernel {
   std::shared_ptr<const Backend> backend;
   LaunchPlan plan;
   std::shared_ptr<const LoadedCode> code;
-  std::unique_ptr<PerProcess<Workspaces>> workspaces; ///< a launch locks its own as long as it runs
+  std::unique_ptr<PerProcess<Workspaces>> workspaces; ///< a launch locks its workspace
   KernelInfo info; ///< without origin and stages, which belong to a request
-  std::unique_ptr<FirstLaunch> firstLaunch; ///< to be verified; null: it is not
-  std::string key;                          ///< of its entry, for events; "": of a bundle
+  std::unique_ptr<FirstLaunch> firstLaunch; ///< verifies the first launch; null: no verification
+  std::string key;                          ///< of the cache entry, for events; "": a bundle
 };
 
 struct Kernel::State {
   std::shared_ptr<const LoadedKernel> kernel;
   KernelInfo info;
-  std::shared_ptr<const EventSink> events; ///< where launches are told; none: nowhere
-  std::shared_ptr<TunedKernels> tuned;     ///< by the sizes of launches; null: `kernel` alone
-  std::shared_ptr<Replacement> better;     ///< of a simple kernel; null: there is none
+  std::shared_ptr<const EventSink> events; ///< where launches are reported; null: nowhere
+  std::shared_ptr<TunedKernels> tuned;     ///< by the sizes of launches; null: only `kernel`
+  std::shared_ptr<Replacement> better;     ///< for a simple kernel; null: there is none
 };
 
-/// Whether some launch of the kernel may take a workspace. Where none does, the arguments need not
-/// be looked at to say so.
+/// Whether a launch of the kernel can need a workspace. If not, its size is 0 for all
+/// arguments.
 bool mayTakeWorkspace(const Kernel::State &state);
 
-/// What launches of the kernel on `stream` run after. In a capture: they become part of a graph.
+/// What orders launches of the kernel on `stream`, and whether they become part of a graph.
 Result<StreamUse> streamUseOf(const Kernel::State &state, void *stream);
 
 struct ContextState {
   std::shared_ptr<Backend> backend;
   std::shared_ptr<const EventSink> events;
   std::optional<DiskCache> disk;
-  std::optional<ShippedKernels> shipped; ///< where there is a disk cache, below that
+  std::optional<ShippedKernels> shipped; ///< present if there is a disk cache; searched after it
   OnceMap<LoadedKernel> memory;
   std::shared_ptr<OnceMap<std::string>> oracles =
-      std::make_shared<OnceMap<std::string>>(); ///< cubins by source
+      std::make_shared<OnceMap<std::string>>(); ///< cubins; the key is the source
   std::atomic<int64_t> compileCount = 0;
   int threads = 0;
-  bool verify = false;                 ///< the first launch of each kernel
-  std::optional<ContextTuning> tuning; ///< always there; uses what stands before it
-  bool hasTiers = false;               ///< whether all kernels may begin with a simple schedule
+  bool verify = false;                 ///< whether first launches are verified
+  std::optional<ContextTuning> tuning; ///< always present; uses the members before it
+  bool hasTiers = false;               ///< whether all kernels may start with a simple schedule
   Tiers tiers{*this};
-  Preparations preparations; ///< the last member: it goes first, and uses the others until then
+  Preparations preparations; ///< the last member: it is destroyed first, because it uses the others
 
   explicit ContextState(size_t mostKernels) : memory(mostKernels) {}
 };
 
-/// `artifact` loaded into `backend`, its plan checked. `assembler`: what made its code, where that
-/// is not the backend's own. `key`: LoadedKernel's.
+/// Loads `artifact` into `backend` and checks its plan. `assembler`: what made its code, if not the
+/// backend's own. `key`: of LoadedKernel.
 Result<std::shared_ptr<const LoadedKernel>>
 loadKernel(const Artifact &artifact, const Backend &backend,
            std::unique_ptr<FirstLaunch> firstLaunch = nullptr, const std::string &assembler = "",
            const std::string &key = "");
 
-/// The options that `specification` was made of, without a schedule.
+/// The options from which `specification` was made, without a schedule.
 KernelOptions optionsOf(const KernelSpecification &specification);
 
-/// Code::unsupported where `options` name another template than attention's, of which there is no
+/// Code::unsupported if `options` name another template than attention's, for which there is no
 /// `what` ("a bundle").
 Status checkIsAttention(const KernelOptions &options, const std::string &what);
 
-/// The values of `options` as the compiler takes them.
+/// The constants of `options` in the compiler's form.
 std::vector<ConstantValue> constantsOf(const KernelOptions &options);
 
-/// `options` as the compiler takes them, for `defaultTarget` where they name none. Checks
-/// what can be told without the variant.
+/// The compiler's specification for `options`, for `defaultTarget` if they name no target. Checks
+/// what can be checked without the variant.
 Result<KernelSpecification> makeSpecification(const KernelOptions &options,
                                               const std::string &defaultTarget);
 
-/// A parameter as the public headers have it.
+/// A parameter in the form of the public headers.
 VariantParameter describeParameter(const Parameter &parameter);
 
-/// While templates come from a folder, what was compiled before says nothing.
+/// Whether templates come from a folder. Then nothing that was compiled before may be reused.
 bool templateFolderInUse();
 
 } // namespace tesela

@@ -8,7 +8,7 @@
 
 namespace tesela {
 
-/// Extents are checked at the launch, not here: wild ones wrap.
+/// Wraps instead of overflowing; the launch checks extents, not this function.
 static int64_t product(int64_t a, int64_t b) { return int64_t(uint64_t(a) * uint64_t(b)); }
 
 Tensor Tensor::contiguous(void *data, ElementType type, std::initializer_list<int64_t> extents) {

@@ -1,4 +1,4 @@
-//===- Tiers.cpp - A simple kernel first, the best one behind it -*- C++ -*-===//
+//===- Tiers.cpp - A simple kernel first, then the best ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ Result<Kernel> Tiers::request(const KernelSpecification &specification,
   std::string schedule = isChosen ? "" : simpleSchedule(specification);
   if (schedule.empty())
     return context.tuning->request(specification, sizes, limits);
-  // A request that is over looks into the caches, and then neither compiles nor waits.
+  // A request whose deadline has passed searches the caches, but neither compiles nor waits.
   RequestLimits inCaches = limits;
   inCaches.deadline = std::chrono::steady_clock::now();
   Result<Kernel> found = context.tuning->request(specification, sizes, inCaches);
@@ -67,7 +67,7 @@ std::shared_ptr<Replacement> Tiers::replacementFor(const KernelSpecification &sp
   std::lock_guard lock(mutex);
   std::erase_if(replacements, [](const auto &each) { return each.second.expired(); });
   if (std::shared_ptr<Replacement> known = replacements[key].lock())
-    if (known->isMade(std::chrono::milliseconds(0))) // else it failed: once more
+    if (known->isMade(std::chrono::milliseconds(0))) // if it failed, make it again
       return known;
   auto make = [&context = context, specification, sizes](const RequestLimits &limits) {
     Result<Kernel> best = context.tuning->request(specification, sizes, limits);

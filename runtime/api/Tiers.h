@@ -1,4 +1,4 @@
-//===- Tiers.h - A simple kernel first, the best one behind it --*- C++ -*-===//
+//===- Tiers.h - A simple kernel first, then the best -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,22 +19,22 @@ namespace tesela {
 
 struct ContextState;
 
-/// Requests for kernels of a context that may begin with a simple schedule.
+/// Requests for a context's kernels that may start with a simple schedule.
 class Tiers {
 public:
-  /// `context` holds this.
+  /// `context` owns this object.
   explicit Tiers(ContextState &context) : context(context) {}
 
-  /// What ContextTuning::request gives, where that need not be compiled, or has no simple schedule
-  /// (simpleSchedule()). Else the kernel of that schedule, as soon as it is there; the other one is
-  /// then made in the background, and launches of this one run it from then on.
+  /// The kernel of ContextTuning::request(), if it need not be compiled or has no simple schedule
+  /// (simpleSchedule()). Otherwise the simple kernel, as soon as it is ready; the best one is then
+  /// made in the background, and later launches run it.
   Result<Kernel> request(const KernelSpecification &specification,
                          const std::optional<ProblemSizes> &sizes, const RequestLimits &limits);
 
 private:
   ContextState &context;
   std::mutex mutex;
-  std::unordered_map<std::string, std::weak_ptr<Replacement>> replacements; ///< by what was asked
+  std::unordered_map<std::string, std::weak_ptr<Replacement>> replacements; ///< by the request
 
   std::shared_ptr<Replacement> replacementFor(const KernelSpecification &specification,
                                               const std::optional<ProblemSizes> &sizes);

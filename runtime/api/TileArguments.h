@@ -11,9 +11,9 @@
 
 namespace tesela {
 
-/// The extents, scalars and captures of `arguments`, for the tiles of a mask without a launch.
-/// Code::invalidArgument where an extent is no i32 from 0 on, the query heads are no multiple of
-/// the key/value heads, or a parameter of `variant` does not fit.
+/// Checks the extents, scalars and captures of `arguments`, which decide a mask's tiles without a
+/// launch. Code::invalidArgument: an extent is negative or no i32, the query heads are not a
+/// multiple of the key/value heads, or a parameter of `variant` does not fit.
 Result<CheckedArguments> checkTileArguments(const Variant &variant,
                                             const ExplainArguments &arguments);
 

@@ -86,7 +86,7 @@ Status addToTable(const std::string &path, const std::vector<std::string> &files
     Result<std::vector<TuneRecord>> records = parseRecords(*text);
     return records ? records : records.error().within(file);
   };
-  // Two who add at once on this machine: else what one of them added would be lost.
+  // Without the lock, two processes that add at the same time would lose records.
   MachineLock lock = MachineLock::acquire(CacheFolder(path).lockName("table"));
   std::vector<TuneRecord> table;
   Result<std::vector<TuneRecord>> old = recordsOf(path);

@@ -1,4 +1,4 @@
-//===- AssemblerVersions.cpp - What programs said of themselves -*- C++ -*-===//
+//===- AssemblerVersions.cpp - Known versions of ptxas --------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,7 +11,7 @@
 
 namespace tesela {
 
-/// Some hundred programs. A longer file is begun anew.
+/// Enough for some hundred programs. A longer file is started again.
 static constexpr size_t longestFile = 64 << 10;
 
 std::string AssemblerVersions::text() const {
@@ -38,7 +38,7 @@ void AssemblerVersions::add(const std::string &file, const std::string &version)
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failure);
   std::string known = text();
   if (!known.empty() && !known.ends_with('\n'))
-    known.clear(); // cut off
+    known.clear(); // truncated
   (void)writeFileAtomically(path, known + version + '\t' + file + '\n');
 }
 

@@ -1,10 +1,10 @@
-//===- AssemblerVersions.h - What programs said of themselves ---*- C++ -*-===//
+//===- AssemblerVersions.h - Known versions of ptxas ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A cache key names the version of ptxas. To ask the program takes 3 to 6 ms, more than all else that a
-// process does for a kernel that lies in a cache. So what it said is kept in a file:
+// A cache key contains the version of ptxas. Asking the program takes 3 to 6 ms, more than anything
+// else that a process does to load a cached kernel. So its answer is kept in a file:
 //
 //   release 13.0, V13.0.88, Build …<tab>/usr/local/cuda/bin/ptxas 33112456 1755024000.0
 //
@@ -17,16 +17,16 @@
 
 namespace tesela {
 
-/// The file at `path`. What cannot be read or written there is as good as not there: the program is
-/// asked. Safe to call from several processes: each writes the whole file at once, and the last one
-/// counts.
+/// The file at `path`. If it cannot be read or written, the program is asked instead. Several
+/// processes may use it at the same time: each writes the whole file at once, and the last one
+/// wins.
 class AssemblerVersions {
 public:
   explicit AssemblerVersions(std::string path) : path(std::move(path)) {}
 
-  /// The version of `file`, its path with its size and its time of change; empty: not known.
+  /// The version of `file` (path, size and modification time); nullopt if it is not known.
   std::optional<std::string> find(const std::string &file) const;
-  /// Adds it. Makes the folder where it is missing.
+  /// Adds an entry. Creates the folder if it is missing.
   void add(const std::string &file, const std::string &version) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- BestAttempt.h - The first kernel that runs unserialised --*- C++ -*-===//
+//===- BestAttempt.h - The first kernel that is not serialised --*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,8 +13,9 @@
 
 namespace tesela {
 
-/// What `finish` (it assembles, and may load) makes of the first kernel of `specification` that the
-/// assembler does not serialise. Where there is none, the last one's error.
+/// Compiles `specification` in several attempts. Returns the result of `finish` (which assembles,
+/// and may load) for the first kernel that the assembler does not serialise; else the last
+/// attempt's error.
 template <typename T, typename Finish>
 Result<T> bestAttempt(const KernelSpecification &specification, CompileTimes *times,
                       const RequestLimits &limits, Finish finish) {

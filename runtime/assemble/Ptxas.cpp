@@ -26,7 +26,7 @@ extern char **environ;
 namespace tesela {
 
 static std::mutex chosenMutex;
-static std::string chosenPath; ///< what use() named
+static std::string chosenPath; ///< set by use()
 
 Status Ptxas::use(const std::string &path) {
   if (!path.empty() && access(path.c_str(), X_OK) != 0)
@@ -83,7 +83,7 @@ std::string serialisationWarning(std::string_view log) {
   for (size_t at = log.find("(C75"); at != std::string_view::npos; at = log.find("(C75", at + 1)) {
     std::string_view number = log.substr(at + 4, 2);
     bool isSerialised = number == "04" || number == "08" || number.substr(0, 1) == "1";
-    if (!isSerialised || number == "19") // C7519 adds a wgmma.fence, for which nothing waits
+    if (!isSerialised || number == "19") // C7519: ptxas added a wgmma.fence, which delays nothing
       continue;
     size_t begin = log.rfind('\n', at);
     begin = begin == std::string_view::npos ? 0 : begin + 1;
@@ -93,7 +93,7 @@ std::string serialisationWarning(std::string_view log) {
 }
 
 Resources parseResources(std::string_view log) {
-  // The number that stands before `unit`, or after `word`.
+  // The number before `unit` in `line`; 0 if there is none.
   auto numberBefore = [](std::string_view line, std::string_view unit) {
     size_t at = line.find(unit);
     if (at == std::string_view::npos)
@@ -116,8 +116,8 @@ Resources parseResources(std::string_view log) {
   return resources;
 }
 
-/// ptxas itself tells an error, its lines begin "ptxas fatal", "ptxas error" or "ptxas FILE,
-/// line N"; not so a shell, or a loader that lacks a library, on its behalf.
+/// Whether ptxas itself reports an error; its lines begin "ptxas fatal", "ptxas error" or "ptxas
+/// FILE, line N". A shell, or a loader that lacks a library, reports errors in other forms.
 static bool tellsErrors(std::string_view log) {
   for (size_t begin = 0; begin < log.size();) {
     size_t end = std::min(log.find('\n', begin), log.size());
@@ -130,9 +130,9 @@ static bool tellsErrors(std::string_view log) {
   return false;
 }
 
-/// Waits for `process` and gives its status; ends it where the request is over. No status: it
-/// ended, but the program ignores SIGCHLD, or waits for all children itself, and was told in our
-/// place.
+/// Waits for `process` and returns its status. Kills it if the request is over. nullopt: it ended,
+/// but its status is lost, because the calling program ignores SIGCHLD or waits for all children
+/// itself.
 static Result<std::optional<int>> waitForProcess(pid_t process, const RequestLimits &limits) {
   constexpr auto interval = std::chrono::milliseconds(5); // ptxas runs for tenths of a second
   int status = 0;
@@ -156,8 +156,8 @@ static Result<std::optional<int>> waitForProcess(pid_t process, const RequestLim
   }
 }
 
-/// Runs `arguments` (the first is the program's path) with both outputs in `log`.
-/// Gives the exit status; 128 and more where a signal ended it; none where that is not known.
+/// Runs `arguments` (the first is the program's path) with both outputs in the file `log`. Returns
+/// the exit status, 128 or more if a signal ended it; nullopt if it is not known.
 static Result<std::optional<int>> runProgram(std::vector<std::string> arguments,
                                              const std::string &log, const RequestLimits &limits) {
   std::vector<char *> pointers;
@@ -184,7 +184,7 @@ static Result<std::optional<int>> runProgram(std::vector<std::string> arguments,
   return std::optional<int>();
 }
 
-/// What the program says of its version; empty where it says nothing.
+/// The program's output for --version as versionIn() reads it; empty if it prints no version.
 static std::string askVersion(const std::string &path) {
   constexpr std::chrono::seconds longest{10}; // it takes milliseconds
   Result<TemporaryFolder> folder = TemporaryFolder::create();
@@ -200,11 +200,11 @@ static std::string askVersion(const std::string &path) {
 }
 
 namespace {
-/// What this process knows of programs.
+/// The versions of programs that this process knows.
 struct KnownVersions {
   std::mutex mutex;
-  std::map<std::string, std::string> versions;   ///< by the file
-  std::map<std::string, AssemblerVersions> kept; ///< by the path
+  std::map<std::string, std::string> versions;   ///< the key is fileOf()
+  std::map<std::string, AssemblerVersions> kept; ///< the key is the path
 };
 } // namespace
 
@@ -219,7 +219,7 @@ void Ptxas::keepVersionsIn(const std::string &path) {
   known.kept.try_emplace(path, path);
 }
 
-/// Not a script, which may run another program tomorrow.
+/// Whether the file is no script: a script may run another program tomorrow.
 static bool isMachineCode(const std::string &path) {
   Result<InputFile> file = InputFile::open(path);
   if (!file)
@@ -228,7 +228,7 @@ static bool isMachineCode(const std::string &path) {
   return begin && *begin == "\177ELF";
 }
 
-/// The program with its size and its time of change.
+/// The program's path with its size and modification time.
 static std::string fileOf(const std::string &program) {
   struct stat status = {};
   stat(program.c_str(), &status);
@@ -236,8 +236,8 @@ static std::string fileOf(const std::string &program) {
          std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec);
 }
 
-/// As it was said before, to this process or, of a program that `isKept`, to another. The mutex is
-/// held.
+/// The version as an earlier answer gave it to this process, or (if `isKept`) to another process.
+/// The mutex must be held.
 static std::optional<std::string> findVersion(KnownVersions &known, const std::string &file,
                                               bool isKept) {
   if (auto said = known.versions.find(file); said != known.versions.end())
@@ -249,7 +249,7 @@ static std::optional<std::string> findVersion(KnownVersions &known, const std::s
   return std::nullopt;
 }
 
-/// What identity() gives of a program that told `version`.
+/// The identity of a program that printed `version`.
 static std::string identityOf(const std::string &version, const std::string &file) {
   return version.empty() ? file : version;
 }
@@ -266,7 +266,7 @@ std::optional<std::string> Ptxas::knownIdentity() const {
 std::string Ptxas::identity() const {
   const std::string file = fileOf(path_);
   KnownVersions &known = knownVersions();
-  std::lock_guard lock(known.mutex); // the program is asked by one thread alone
+  std::lock_guard lock(known.mutex); // so that only one thread asks the program
   if (auto said = known.versions.find(file); said != known.versions.end())
     return identityOf(said->second, file);
   const bool isKept = isMachineCode(path_);
@@ -306,7 +306,7 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLim
                      " and told no error in the kernel" + (text.empty() ? "" : ": " + text) +
                      "; install CUDA's ptxas anew, or take it off PATH and CUDA_HOME");
   if (exitStatus != 0) {
-    // ptxas says so where the PTX or the GPU is newer than itself.
+    // ptxas prints this if the PTX or the GPU is newer than itself.
     bool tooOld = text.find("Unsupported .version") != std::string::npos ||
                   text.find("is not defined for option 'gpu-name'") != std::string::npos;
     return Error(tooOld ? Code::unsupported : Code::defect,

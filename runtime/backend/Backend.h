@@ -17,19 +17,20 @@
 
 namespace tesela {
 
-/// What launches on a stream run after and beside.
+/// What orders a launch on a stream: the stream, or the graph that the stream captures into.
 struct StreamUse {
-  /// No other stream of the process ever has this number. In a capture: no other stream of it has.
+  /// No other stream of the process ever has this number; in a capture, no other stream of that
+  /// capture.
   uint64_t stream = 0;
-  bool isCaptured = false; ///< what is launched becomes part of a graph
-  uint64_t capture = 0;    ///< the number of the capture that goes on
-  void *graph = nullptr;   ///< what it captures into
+  bool isCaptured = false; ///< launches become part of a graph
+  uint64_t capture = 0;    ///< the number of the active capture
+  void *graph = nullptr;   ///< the graph that it captures into
 };
 
-/// A counter for launches.
+/// A counter from which a persistent kernel takes its work items.
 struct LaunchCounter {
   uint64_t address = 0;               ///< the slot's value (ArgumentSlot::Kind::counter)
-  std::shared_ptr<const void> memory; ///< to be held until the launches have been started
+  std::shared_ptr<const void> memory; ///< hold it until the launches have been started
 };
 
 /// An artifact's code, loaded. It keeps its backend alive.
@@ -37,46 +38,46 @@ class LoadedCode : public std::enable_shared_from_this<LoadedCode> {
 public:
   virtual ~LoadedCode() = default;
 
-  /// Makes the device current for the calling thread, where that is needed: then true, and leave()
-  /// must follow on the same thread. The members that start, or prepare, a launch are called
-  /// between the two.
+  /// Makes the device current for the calling thread if necessary. True: leave() must follow on the
+  /// same thread. Members that prepare or start a launch must be called between enter() and
+  /// leave().
   virtual Result<bool> enter() const { return false; }
   virtual void leave() const {}
 
-  /// `isNumbered` false: outside of captures `stream` is not asked for.
+  /// `isNumbered` false: outside of captures, the stream's number is not needed.
   virtual Result<StreamUse> streamUse(void *stream, bool isNumbered) const { return StreamUse(); }
-  /// The counter of launches of that use. Only a GPU has kernels that ask for one: elsewhere
+  /// The counter for launches with that use. Only kernels of GPUs have counters; on the host
   /// Code::defect.
   virtual Result<LaunchCounter> counter(const StreamUse &use) const {
     return Error(Code::defect, "the kernel asks for a counter, which only a GPU has");
   }
-  /// Keeps `kept` as long as the graph of `use`, its copies and its instances exist. It goes on a
-  /// thread of Tesela's own. Only a GPU has graphs.
+  /// Keeps `kept` as long as the graph of `use`, its copies and its instances exist. A thread of
+  /// Tesela then releases it. Only GPUs have graphs.
   virtual Status keepForGraph(const StreamUse &use, std::shared_ptr<const void> kept) const {
     return Error(Code::defect, "the launch is captured into a graph, which only a GPU has");
   }
-  /// The map that kernels copy boxes of a tensor by. Only a GPU has such copies: elsewhere
-  /// Code::defect.
+  /// Encodes the map by which kernels copy boxes of a tensor. Only kernels of GPUs have such
+  /// copies; on the host Code::defect.
   virtual Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const {
     return Error(Code::defect, "the kernel asks for a tensor map, which only a GPU has");
   }
-  /// Starts `items` work items, more than 0 and within the device's grid (LaunchPlan::checkItems),
-  /// of the plan's launch `index`;
-  /// arguments[i] points at the value of slot i. `overlaps`: it is a dependent one
-  /// (Launch::dependent), and what the stream was given last is a launch of the same call.
+  /// Starts `items` work items of the plan's launch `index`. `items` is above 0 and within the
+  /// device's grid (LaunchPlan::checkItems). arguments[i] points to the value of slot i.
+  /// `overlaps`: the launch is dependent (Launch::dependent), and the launch before it on the
+  /// stream belongs to the same call.
   virtual Status launch(size_t index, int64_t items, void **arguments, void *stream,
                         bool overlaps) const = 0;
 
-  /// Where zero bytes lie that kernels can read, 8 on the host and zeroBytes on a GPU: what tensors
-  /// without elements are read from.
+  /// The address of zero bytes that kernels can read, in place of tensors without elements: 8 bytes
+  /// on the host, zeroBytes on a GPU.
   static constexpr size_t zeroBytes = 1152; // a row of the widest head, 576 elements of 2 bytes
   virtual uint64_t addressOfZero() const {
     static const uint64_t zero = 0;
     return reinterpret_cast<uintptr_t>(&zero);
   }
-  /// What the device knows of the kernels; absent on the host.
+  /// What the device reports about the kernels; nullopt on the host.
   virtual std::optional<Resources> resources() const { return std::nullopt; }
-  /// Static and dynamic shared memory of a block.
+  /// Static plus dynamic shared memory of a thread block, in bytes.
   virtual std::optional<int64_t> sharedBytes() const { return std::nullopt; }
 };
 
@@ -86,24 +87,24 @@ public:
   virtual ~Backend() = default;
   const Device &device() const { return device_; }
 
-  /// Alignment in bytes that addresses and strides of q, k, v and o need; 0: the element's.
+  /// The alignment in bytes of addresses and strides of q, k, v and o; 0: the element's size.
   virtual int addressAlignment() const = 0;
 
-  /// What code for this machine depends on besides the specification and the compiler: part of the
-  /// cache's key. Machines whose code is the same have the same.
+  /// What the code for this machine depends on, besides the specification and the compiler; part of
+  /// the cache's key. Machines with equal code have equal identities.
   virtual std::string codeIdentity() const = 0;
-  /// Whether codeIdentity() answers at once; else a program is started and asked, which takes
+  /// Whether codeIdentity() returns at once. Otherwise it runs a program, which takes
   /// milliseconds.
   virtual bool knowsIdentity() const { return true; }
-  /// The same of code that assemble() could not leave to the assembler of codeIdentity(), which was
-  /// too old for it; "": there is no other assembler.
+  /// The identity of code that the assembler of codeIdentity() was too old for, so that another
+  /// assembler made it; "": there is no other one.
   virtual std::string spareIdentity() const { return ""; }
-  /// Which of the two is that of an artifact that assemble() gave.
+  /// The identity of an artifact that assemble() returned: codeIdentity() or spareIdentity().
   virtual std::string identityOf(const Artifact &assembled) const { return codeIdentity(); }
   /// What assembles PTX; "" for the host.
   virtual std::string assemblerName() const { return ""; }
 
-  /// The compiler's artifact as it is kept: with a cubin in place of PTX where the machine
+  /// The artifact in the form in which it is cached: with a cubin instead of PTX, if the machine
   /// can make one.
   virtual Result<Artifact> assemble(Artifact artifact, const RequestLimits &limits) const {
     return artifact;
@@ -112,11 +113,11 @@ public:
 
   virtual Result<void *> allocate(size_t bytes) const = 0;
   virtual void release(void *address) const = 0;
-  /// These three work on `stream`, behind what it was given before, and wait for it.
+  /// These three run on `stream` after its earlier work, and wait for it.
   virtual Status copyToDevice(void *to, const void *from, size_t bytes, void *stream) const = 0;
   virtual Status copyToHost(void *to, const void *from, size_t bytes, void *stream) const = 0;
   virtual Status fill(void *address, uint8_t byte, size_t bytes, void *stream) const = 0;
-  /// A stream that no other waits for; null on the host, which has none.
+  /// A stream that does not wait for the default stream; null on the host.
   virtual Result<void *> createStream() const { return nullptr; }
   virtual void destroyStream(void *stream) const {}
   virtual Status synchronize(void *stream) const = 0;
@@ -130,9 +131,9 @@ private:
   Device device_;
 };
 
-/// `threads` 0: the hardware's.
+/// `threads` 0: as many as the hardware has.
 Result<std::shared_ptr<Backend>> createHostBackend(int threads);
-/// `device` is one of cudaDevices().
+/// `device` must be one of cudaDevices().
 Result<std::shared_ptr<Backend>> createCudaBackend(const Device &device);
 
 } // namespace tesela

@@ -21,7 +21,7 @@ using namespace cuda;
 
 namespace {
 
-/// The first with asynchronous copies and bf16 (compiler/targets/nvvm/ChipFacts.cpp).
+/// The first GPU with asynchronous copies and bf16 (compiler/targets/nvvm/ChipFacts.cpp).
 constexpr int oldestCapability = 80;
 
 DevicePointer devicePointer(const void *address) {
@@ -71,7 +71,7 @@ public:
     api.cuDevicePrimaryCtxRelease_v2(handle);
   }
 
-  /// The counters and the zeros.
+  /// Allocates the launch counters and the zeros.
   Status prepareMemory() {
     BackendCall call(*this);
     if (!call.status())
@@ -87,7 +87,7 @@ public:
   mutable LaunchCounters counters;
   int multiprocessors = 1;
 
-  /// LoadedCode::zeroBytes of zeros on the device.
+  /// LoadedCode::zeroBytes zeros on the device.
   void *zero = nullptr;
 
   int addressAlignment() const override { return 16; }
@@ -101,7 +101,8 @@ public:
     return ptxas ? codeIdentity() + " is too old," + byDriver() : "";
   }
   std::string identityOf(const Artifact &assembled) const override {
-    return ptxas && !assembled.resources ? spareIdentity() : codeIdentity(); // ptxas tells them
+    return ptxas && !assembled.resources ? spareIdentity() : codeIdentity(); // only ptxas reports
+                                                                             // resources
   }
   std::string assemblerName() const override {
     return ptxas ? ptxas->path() : "driver " + api.versionText();
@@ -115,7 +116,7 @@ public:
     if (!call.status())
       return call.status().error();
     DevicePointer address = 0;
-    // The driver refuses 0 bytes.
+    // The driver refuses to allocate 0 bytes.
     if (Status status =
             api.check(api.cuMemAlloc_v2(&address, std::max<size_t>(bytes, 1)), "cuMemAlloc");
         !status)
@@ -169,14 +170,14 @@ public:
   }
   Result<double> time(const std::function<Status()> &work, void *stream) const override;
 
-  /// No other backend of the process ever has it.
+  /// No other backend of the process ever has the same number.
   const uint64_t number = ++count;
 
   const DriverApi &driverApi() const { return api; }
   CUctx_st *contextHandle() const { return context; }
 
 private:
-  /// The device's context, and captures of graphs left alone, for as long as a call lasts.
+  /// During its life, the device's context is current, and captures of graphs are not disturbed.
   class BackendCall {
   public:
     explicit BackendCall(const CudaBackend &backend)
@@ -188,7 +189,7 @@ private:
     RelaxedCapture relaxed;
   };
 
-  /// What `begin`, the driver's function `name`, does with `bytes` on `stream`, to its end.
+  /// Calls `begin`, the driver's function `name`, on `stream` and waits until it is done.
   template <typename Begin>
   Status onStream(size_t bytes, CUstream_st *stream, const char *name, Begin begin) const {
     BackendCall call(*this);
@@ -248,10 +249,10 @@ public:
                       "cuStreamGetCaptureInfo");
         !status)
       return status.error();
-    // A capture that is broken tells no graph; the launch gives the driver's error.
+    // A broken capture has no graph; the launch then returns the driver's error.
     if (capture == captureActive)
       return StreamUse{reinterpret_cast<uintptr_t>(stream), true, id, graph};
-    // In a capture the driver would not tell, and would break it.
+    // In a capture, asking the driver for the number would fail and break the capture.
     if (isNumbered && capture == captureNone)
       if (Status status = api.check(api.cuStreamGetId(queue, &id), "cuStreamGetId"); !status)
         return status.error();
@@ -264,7 +265,7 @@ public:
     return cuda::keepForGraph(api, static_cast<CUgraph_st *>(use.graph), std::move(kept));
   }
   Status encodeTensorMap(const TensorTiling &tiling, TensorMap &map) const override {
-    // A thread's own, so that no launch waits for another's.
+    // One per thread, so that launches of different threads do not wait for each other.
     KnownTensorMaps *known = ThreadOwn<KnownTensorMaps>::get();
     return known ? known->find(api, backend->number, tiling, map)
                  : cuda::encodeTensorMap(api, tiling, map);
@@ -274,7 +275,8 @@ public:
     const Entry &entry = entries[index];
     unsigned blocks =
         unsigned(entry.persistent ? std::min<int64_t>(items, backend->multiprocessors) : items);
-    // With fewer thread blocks than multiprocessors it was slower (docs/decisions/launch.md).
+    // Overlapping was slower with fewer thread blocks than multiprocessors
+    // (docs/decisions/launch.md).
     if (overlaps && api.overlapsLaunches() && int(blocks) >= backend->multiprocessors) {
       LaunchAttribute mayBegin{launchProgrammaticStreamSerialization, 1, {}};
       LaunchConfig config{.gridX = blocks,
@@ -319,7 +321,7 @@ Status CudaLoadedCode::prepare(const Artifact &artifact) {
               api.check(api.cuFuncGetAttribute(value, attribute, function), "cuFuncGetAttribute");
           !status)
         return status;
-    // Above 48 KB the driver wants to be asked. What the GPU lacks shows here.
+    // More than 48 KB must be requested. This fails if the GPU has less.
     if (Status status = api.check(
             api.cuFuncSetAttribute(function, maxDynamicSharedSizeBytes, int(launch.sharedBytes)),
             "cuFuncSetAttribute");
@@ -335,16 +337,17 @@ Status CudaLoadedCode::prepare(const Artifact &artifact) {
     known.spillBytes = std::max(known.spillBytes, localBytes);
     shared = std::max(shared, staticBytes + launch.sharedBytes);
   }
-  // Local memory also holds arrays; the assembler, where one spoke, knows the spills.
+  // The driver's local memory also contains arrays, so the assembler's number of spills is
+  // preferred.
   if (artifact.resources)
     known = *artifact.resources;
   return Status::success();
 }
 
-/// nvJitLink's and the driver's linker ignore setmaxnreg and serialise such kernels.
+/// The driver's linker and nvJitLink ignore setmaxnreg and serialise such kernels.
 bool setsRegisters(const std::string &ptx) { return ptx.find("setmaxnreg") != std::string::npos; }
 
-/// A log that the driver writes while it assembles.
+/// The driver's log of an assembly.
 class JitLog {
 public:
   std::string info = std::string(1 << 15, '\0');
@@ -353,7 +356,7 @@ public:
                     jitErrorLogBufferSizeBytes, jitLogVerbose};
   void *values[5] = {info.data(), reinterpret_cast<void *>(info.size()), error.data(),
                      reinterpret_cast<void *>(error.size()), reinterpret_cast<void *>(1)};
-  /// `status` with what the log says.
+  /// The error of `status`, followed by the log's text.
   Error explain(const Status &status) const {
     std::string text = error.c_str();
     return Error(status.code(), status.error().message() + (text.empty() ? "" : "\n") + text);
@@ -368,7 +371,7 @@ Status serialisationStatus(const std::string &log) {
   return Error(Code::defect, "the driver serialises the kernel: " + warning);
 }
 
-/// PTX to a cubin by the driver's linker.
+/// Assembles PTX to a cubin by the driver's linker.
 Result<std::string> CudaBackend::link(const std::string &ptx) const {
   BackendCall call(*this);
   if (!call.status())
@@ -380,7 +383,7 @@ Result<std::string> CudaBackend::link(const std::string &ptx) const {
       !status)
     return status.error();
   auto finish = [&]() -> Result<std::string> {
-    std::string text = ptx; // the driver takes a pointer that is not const
+    std::string text = ptx; // the driver's parameter is not const
     if (Status status =
             api.check(api.cuLinkAddData_v2(state, jitInputPtx, text.data(), text.size() + 1,
                                            "kernel.ptx", 0, nullptr, nullptr),
@@ -394,7 +397,8 @@ Result<std::string> CudaBackend::link(const std::string &ptx) const {
       return log.explain(status);
     if (Status status = serialisationStatus(log.infoText()); !status)
       return status.error();
-    return std::string(static_cast<char *>(cubin), bytes); // the state owns the cubin
+    return std::string(static_cast<char *>(cubin), bytes); // a copy, because the linker's state
+                                                           // owns the cubin
   };
   Result<std::string> cubin = finish();
   api.cuLinkDestroy(state);
@@ -410,7 +414,7 @@ Result<Artifact> CudaBackend::assemble(Artifact artifact, const RequestLimits &l
       return assembled;
   }
   if (setsRegisters(artifact.code))
-    return artifact; // the driver assembles it when it is loaded
+    return artifact; // the driver assembles it when it loads it
   Result<std::string> cubin = link(artifact.code);
   if (!cubin)
     return cubin.error();

@@ -9,7 +9,7 @@
 
 namespace tesela {
 
-/// The code's device, current as long as this lives.
+/// Makes the code's device current during its life.
 class EnteredDevice {
 public:
   explicit EnteredDevice(const LoadedCode &code) : code(code), entered(code.enter()) {}

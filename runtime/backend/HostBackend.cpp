@@ -34,7 +34,7 @@ public:
   }
 
 private:
-  std::shared_ptr<HostCode> code; // holds the machine code that `entries` point into
+  std::shared_ptr<HostCode> code; // owns the machine code that `entries` point into
   std::vector<Entry> entries;
   std::shared_ptr<ThreadPool> pool;
 };
@@ -46,7 +46,7 @@ public:
 
   int addressAlignment() const override { return 0; }
 
-  /// compilerVersion() names the CPU, whose own instructions the host's object files use.
+  /// Host object files use this CPU's instructions; compilerVersion() already names the CPU.
   std::string codeIdentity() const override { return "host"; }
 
   Result<std::shared_ptr<const LoadedCode>> load(const Artifact &artifact) const override {

@@ -12,10 +12,11 @@ namespace tesela {
 
 using namespace cuda;
 
-// A line of its own for each counter; more streams than a process tends to have, in 64 KB.
+// Each counter has its own cache line. A block of 64 KB has more counters than most processes have
+// streams.
 static constexpr uint64_t counterBytes = 64, countersOfBlock = 1024;
-// As many launches as a model's layers tend to have, in 256 KB; and so many are always ready, so
-// that a capture seldom waits for memory.
+// A block of 256 KB has as many tables as the launches of a typical model. At least `tablesAhead`
+// are kept ready, so that captures rarely wait for memory.
 static constexpr size_t tablesOfBlock = 256, tablesAhead = 32;
 
 LaunchCounter LaunchCounters::Supply::take() {
@@ -30,7 +31,7 @@ Result<LaunchCounters::Block> LaunchCounters::allocate(size_t bytes) {
     return status.error().within("allocating the counters of launches");
   return Block(new DevicePointer(address), [&api = api](const DevicePointer *address) {
     RelaxedCapture relaxed(api);
-    api.cuMemFree_v2(*address); // waits for the launches that still use it
+    api.cuMemFree_v2(*address); // waits for launches that still use it
     delete address;
   });
 }
@@ -48,7 +49,7 @@ Status LaunchCounters::fill(Supply &supply) {
   return Status::success();
 }
 
-/// What graphs gave back is cleared first; more is allocated where that is too little.
+/// First clears the tables that graphs returned, then allocates more if these are too few.
 Status LaunchCounters::fillTables() {
   RelaxedCapture relaxed(api);
   if (Status status = clearMemory(api, used, CounterTable::bytes); !status)
@@ -102,7 +103,8 @@ std::vector<LaunchCounter> LaunchCounters::takeUnused() {
 }
 
 Result<LaunchCounter> LaunchCounters::of(const StreamUse &use) {
-  std::vector<LaunchCounter> unused; // go after the lock: freeing waits for the GPU
+  std::vector<LaunchCounter> unused; // destroyed after the lock is released, because freeing waits
+                                     // for the GPU
   std::lock_guard lock(mutex);
   if (use.isCaptured)
     return takeTable();

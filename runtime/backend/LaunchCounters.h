@@ -3,14 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A persistent kernel takes its work items from a counter in device memory, which is 0 before
-// each launch and after it. Launches of one stream run one after the other, so each stream has one
-// counter. A launch that is captured into a graph gets a CounterTable (Artifact.h) of its own,
-// since the graph may run beside anything, and several instances of it at the same time.
+// A persistent kernel takes its work items from a counter in device memory, which is 0 before and
+// after each launch. Launches of one stream run one after the other, so each stream has one
+// counter. A launch that is captured into a graph gets its own CounterTable (Artifact.h), because
+// the graph may run at the same time as anything else, also as another instance of itself.
 //
-// Nobody says when a stream is destroyed. A counter goes back once a block's number of other
-// streams have had their first launch since its stream's last one; a stream that is used again has
-// another one then. A graph says so (GraphOwned.h): its tables go back to the supply.
+// The driver does not say when a stream is destroyed. So a stream's counter is released when as
+// many other streams as a block has counters have had their first launch since. If the stream is
+// used again, it gets another counter. For graphs the driver does say so (GraphOwned.h), and their
+// tables return to the supply.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_BACKEND_LAUNCHCOUNTERS_H
@@ -26,23 +27,24 @@
 
 namespace tesela {
 
-/// All members may be called from several threads; the device's context must be current, also where
-/// a LaunchCounter goes.
+/// All members may be called from several threads. The device's context must be current, also when
+/// a LaunchCounter is destroyed.
 class LaunchCounters {
 public:
   explicit LaunchCounters(const cuda::DriverApi &api) : api(api) {}
 
-  /// Allocates the first counters, so that launches find them.
+  /// Allocates the first counters, so that launches need not.
   Status create();
-  /// No launch of the device is under way, and no graph has a table.
+  /// Frees everything. No launch of the device may be running, and no graph may have a table.
   void release();
-  /// The counter for the next launches of that use, to be held until they have been started. In a
-  /// capture it is one launch's, to be held as long as the graph exists and this does.
+  /// The counter for the next launches with that use; hold it until they have been started. In a
+  /// capture the counter is for one launch; the graph must hold it, and this object must outlive
+  /// the graph.
   Result<LaunchCounter> of(const StreamUse &use);
 
 private:
   using Block = std::shared_ptr<const cuda::DevicePointer>;
-  /// Counters that no launch has yet.
+  /// Counters that no launch uses yet.
   struct Supply {
     Block block;
     uint64_t next = 0, end = 0;
@@ -50,7 +52,7 @@ private:
   };
   struct Entry {
     LaunchCounter counter;
-    uint64_t generation = 0; ///< in which it was used last
+    uint64_t generation = 0; ///< when it was last used
   };
   Result<Block> allocate(size_t bytes);
   Status fill(Supply &supply);
@@ -60,12 +62,12 @@ private:
 
   const cuda::DriverApi &api;
   std::mutex mutex;
-  std::unordered_map<uint64_t, Entry> byStream; ///< by the stream's number
-  uint64_t generation = 0;                      ///< counts the blocks for streams
+  std::unordered_map<uint64_t, Entry> byStream; ///< the key is the stream's number
+  uint64_t generation = 0;                      ///< number of blocks made for streams
   Supply streams;
   std::vector<Block> tableBlocks;
-  std::vector<cuda::DevicePointer> tables; ///< all zeros, which no graph has
-  std::vector<cuda::DevicePointer> used;   ///< which a graph had
+  std::vector<cuda::DevicePointer> tables; ///< all zeros, not used by a graph
+  std::vector<cuda::DevicePointer> used;   ///< returned by graphs, not yet cleared
 };
 
 } // namespace tesela

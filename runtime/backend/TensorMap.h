@@ -1,11 +1,11 @@
-//===- TensorMap.h - What tensor copies need to know of a tensor -*- C++ -*-===//
+//===- TensorMap.h - How tensor copies see a tensor --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// From sm_90 on one thread copies a whole box of a tensor to shared memory (the tensor
-// memory accelerator). The box and the tensor stand in a tensor map, which the driver
-// encodes on the host and the kernel gets as a parameter.
+// From sm_90 on, one thread copies a whole box of a tensor to shared memory (tensor memory
+// accelerator). A tensor map describes the tensor and the box. The driver encodes it on the host,
+// and the kernel gets it as a parameter.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_BACKEND_TENSORMAP_H
@@ -24,12 +24,12 @@ struct alignas(128) TensorMap {
   std::byte bytes[128];
 };
 
-/// What a tensor map describes: a tensor of rank 4 of elements of 16 or 8 bits, innermost axis
-/// first (head dimension, position, head, batch), and the box that one copy takes from it: 64
-/// elements, or 128 of 8 bits, of `boxRows` positions of one head of one batch, laid out with the
-/// 128-byte swizzle, zeros where it reaches outside. With `boxHeads` above 1 the heads are two
-/// axes, the `sharing` heads of a key/value head inside of the positions, and the key/value heads
-/// outside; the box then holds `boxHeads` heads of each position.
+/// The contents of a tensor map. The tensor has rank 4 and elements of 16 or 8 bits; its axes,
+/// innermost first, are head dimension, position, head, batch. A copy takes a box of 64 elements
+/// (128 of 8 bits) of `boxRows` positions of one head of one batch, in the 128-byte swizzle, with
+/// zeros outside of the tensor. If `boxHeads` is above 1, the heads are two axes: inside of the
+/// positions the `sharing` heads of a key/value head, outside of them the key/value heads. The box
+/// then has `boxHeads` heads of each position.
 struct TensorTiling {
   void *address = nullptr;                  ///< a multiple of 16
   ElementType type = ElementType::bf16;     ///< bf16, f16 or e4m3

@@ -12,12 +12,12 @@
 
 namespace tesela {
 
-/// The expression in a launcher's C. B H Hkv Sq Sk are members of `extents` ("c->x."), extents of
-/// captured tensors those of the call's views. Empty where it has a negative number, which no
-/// number of extents is.
+/// The expression in a launcher's C. `extents` is the prefix of B H Hkv Sq Sk ("c->x."); extents of
+/// captured tensors are those of the call's views. Empty if the expression has a negative number,
+/// which an extent never is.
 std::string expressionInC(const Expression &expression, std::string_view extents);
 
-/// The expression as a reader of the header has it: "B + 1".
+/// The expression for readers of the header: "B + 1".
 std::string expressionForReaders(const Expression &expression);
 
 } // namespace tesela

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What LaunchPlan and CudaBackend do with an artifact, written out in C99 for one variant: checks,
-// slots, tensor maps, counters, workspaces. The rules stand in launcher/*.c.in, the launches are
-// generated. tests/runtime/bundle holds the two against each other, parameter by parameter.
+// The work of LaunchPlan and CudaBackend for one variant, as C99: checks, slots, tensor maps,
+// counters, workspaces. launcher/*.c.in contain the rules; the launches are generated.
+// tests/runtime/bundle compares both implementations, parameter by parameter.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_BUNDLE_CLAUNCHER_H
@@ -22,15 +22,15 @@ struct TextFile {
   std::string name, text;
 };
 
-/// An artifact for a GPU, and what its code was assembled for ("sm_90a").
+/// An artifact for a GPU, and the architecture of its code ("sm_90a").
 struct CLauncherTarget {
   const Artifact *artifact;
   std::string architecture;
 };
 
-/// `NAME.h`, `NAME.c` and, for each target, `NAME_sm_90.inc` with its code, which NAME.c includes.
-/// `name` is an identifier of C, there is a target at least, and all are of one variant.
-/// Code::defect where an artifact has what no launcher knows.
+/// Makes `NAME.h`, `NAME.c` and, for each target, `NAME_sm_90.inc` with its code, which NAME.c
+/// includes. `name` must be a C identifier. There must be at least one target, and all must be of
+/// one variant. Code::defect: an artifact has something that launchers do not support.
 Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::string &version,
                                             const std::vector<CLauncherTarget> &targets);
 

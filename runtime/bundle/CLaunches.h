@@ -13,12 +13,12 @@
 
 namespace tesela {
 
-/// The functions of one target and its row in the table of targets.
+/// The functions of one target and its entry in the table of targets.
 struct CLaunches {
   std::string functions, row;
 };
 
-/// `members`: of the arguments.
+/// `members`: the names of the arguments' members.
 Result<CLaunches> writeLaunches(const std::string &name, const CLauncherTarget &target,
                                 const MemberNames &members);
 

@@ -13,16 +13,16 @@
 
 namespace tesela {
 
-/// What C identifiers and files' names may begin with: a letter, then letters, digits, underscores;
-/// 100 at most.
+/// Whether C identifiers and file names may begin with `name`: a letter, then letters, digits and
+/// underscores, at most 100 characters.
 bool isCName(std::string_view name);
 
-/// Whether a header `name`.h would hide one of the system's.
+/// Whether a header `name`.h would hide a header of the system.
 bool isHeaderOfC(std::string_view name);
 
-/// What the members of the launcher's arguments are called, by tensor and by parameter: as these,
-/// with an underscore behind names that are taken: by the other members, by C's and C++'s keywords,
-/// by macros and types of the C library or what looks like them, by the launcher of `bundle`.
+/// The names of the members of the launcher's arguments, by tensor and by parameter. An underscore
+/// is appended to names that are taken: by other members, by keywords of C and C++, by macros and
+/// types of the C library (or names of their form), or by the launcher of `bundle`.
 struct MemberNames {
   std::vector<std::string> tensors, parameters;
 };

@@ -13,27 +13,27 @@
 
 namespace tesela {
 
-/// What a launcher has of an artifact's tensors, and of the extents that none of them tells.
+/// The parts of a launcher for an artifact's tensors, and for extents that no tensor defines.
 struct CTensors {
-  bool hasScale = false;    ///< there is a softmax scale
-  std::string types;        ///< of views that have not four axes
+  bool hasScale = false;    ///< whether there is a softmax scale
+  std::string types;        ///< types of views that do not have four axes
   std::string fields;       ///< members of NAME_arguments
-  std::string defaults;     ///< statements that set members which are not 0
+  std::string defaults;     ///< statements that set members whose default is not 0
   std::string views;        ///< members of the call
-  std::string declarations; ///< what views are held against
+  std::string declarations; ///< declarations that views are checked against
   std::string checks;       ///< statements that check them and fill the call, views and extents
-  std::string lateChecks;   ///< those that captured tensors have to be checked for
+  std::string lateChecks;   ///< checks that need the captured tensors to be checked first
 };
 
-/// The extents, by their index, that a launch of one of the targets cannot do without and that no
-/// tensor tells.
+/// The extents, by index, that a launch of one of the targets needs but no tensor
+/// defines.
 std::vector<int> askedExtents(const std::vector<const Artifact *> &targets);
 
-/// Code::unsupported: there is no launcher in C for a kernel that has `what`.
+/// Code::unsupported: there is no C launcher for a kernel that has `what`.
 Error noLauncherFor(const Artifact &artifact, const std::string &what);
 
-/// `asked`: as askedExtents() has them. Code::unsupported where C has no launcher for tensors such
-/// as the artifact's.
+/// `asked` is the result of askedExtents(). Code::unsupported: there is no C launcher for such
+/// tensors.
 Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact,
                               const std::vector<int> &asked, const MemberNames &members);
 

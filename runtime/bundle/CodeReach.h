@@ -13,23 +13,23 @@
 
 namespace tesela {
 
-/// On which GPUs besides its own compute capability code runs (CUDA Programming Guide, Compute
-/// Capabilities: binary and PTX compatibility, architecture- and family-specific features).
+/// The GPUs that can run code, besides those of its own compute capability (CUDA Programming Guide,
+/// Compute Capabilities: binary and PTX compatibility, architecture- and family-specific features).
 enum class CodeReach {
-  here,    ///< on none: sm_90a
-  inMajor, ///< on those of the same major number that are newer: cubins, and sm_100f
-  onward,  ///< on all newer ones: PTX
+  here,    ///< no others: sm_90a
+  inMajor, ///< newer ones with the same major number: cubins, and sm_100f
+  onward,  ///< all newer ones: PTX
 };
 
 CodeReach reachOf(CodeFormat format, std::string_view architecture);
 
-/// Does code of `reach` for capability `sm` (90) run on a device of capability `deviceSm`?
+/// Whether code with `reach` for capability `sm` (90) runs on a device of capability `deviceSm`.
 bool runsOn(CodeReach reach, int sm, int deviceSm);
 
-/// The features of this machine's CPU that host code may use, by LLVM's names, sorted: "avx2,fma".
+/// The features of this machine's CPU that host code may use, in LLVM's names, sorted: "avx2,fma".
 std::string hostFeatures();
 
-/// Those of `needed`, as hostFeatures() gives them, that this machine lacks: "avx512f, amx-bf16".
+/// Those of `needed` (in the form of hostFeatures()) that this machine lacks: "avx512f, amx-bf16".
 std::string lackingHostFeatures(std::string_view needed);
 
 } // namespace tesela

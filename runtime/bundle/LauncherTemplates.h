@@ -7,13 +7,13 @@
 
 namespace tesela {
 
-/// The files of runtime/bundle/launcher as the library holds them: NAME.h, and the parts of NAME.c
-/// in their order. `@key@` is replaced; lines between `@if function` and `@end` stay where the part
-/// that is generated calls that function.
+/// The files of runtime/bundle/launcher as strings: NAME.h, and the parts of NAME.c in their order.
+/// `@key@` is replaced. Lines between `@if function` and `@end` are kept only if the generated part
+/// calls that function.
 extern const char *const launcherHeader;
 extern const char *const launcherDriver;
 extern const char *const launcherChecks;
-extern const char *const launcherLaunches; ///< the generated part is in its end
+extern const char *const launcherLaunches; ///< the generated part comes at its end
 extern const char *const launcherFunctions;
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- Manifest.h - What a bundle holds, as JSON ----------------*- C++ -*-===//
+//===- Manifest.h - A bundle's contents, as JSON ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,23 +17,24 @@ namespace tesela {
 /// The manifest's name in a bundle's folder.
 inline constexpr const char *manifestFile = "manifest.json";
 
-/// A larger manifest is none: a variant's text, which it holds, has at most 1 MiB in the command.
+/// A larger file is not a manifest: it contains the variant's text, in the command at most 1 MiB.
 inline constexpr size_t maxManifestBytes = size_t(16) << 20;
 
-/// What writeManifest() tells besides what is read back: for people and other programs.
+/// What writeManifest() writes for people and other programs, in addition to what is read back.
 struct ManifestDetails {
-  std::vector<Artifact> artifacts; ///< by target, as in BundleInfo::targets
+  std::vector<Artifact> artifacts; ///< one per target, in the order of BundleInfo::targets
   std::vector<ConstantValue> constants;
-  std::vector<std::string> cFiles; ///< of the launcher; none without a GPU's target
+  std::vector<std::string> cFiles; ///< the launcher's files; empty without a target for GPUs
 };
 
-/// The manifest's text.
+/// The text of the manifest.
 std::string writeManifest(const BundleInfo &info, const ManifestDetails &details);
 
-/// Reads what writeManifest() writes; any bytes at all. Code::inputOutput says what is wrong.
+/// Reads what writeManifest() writes. `text` may be any bytes. Code::inputOutput says what is
+/// wrong.
 Result<BundleInfo> parseManifest(std::string_view text);
 
-/// Some version's manifest, whole or not.
+/// Whether `text` is the manifest of any version, complete or not.
 bool looksLikeManifest(std::string_view text);
 
 /// "cubin", "ptx", "object".

@@ -32,7 +32,7 @@ std::string CacheFolder::entryPath(const std::string &key) const {
 }
 
 std::string CacheFolder::lockName(const std::string &purpose) const {
-  // One folder by several names is one folder, so far as the names can be resolved.
+  // Different paths to the same folder must give the same name, if they can be resolved.
   std::error_code failure;
   std::filesystem::path resolved = std::filesystem::weakly_canonical(root, failure);
   return sha256Hex((failure ? root : resolved.string()) + "\n" + purpose).substr(0, 32) + ".lock";
@@ -51,7 +51,7 @@ Status CacheFolder::write(const std::string &key, std::string_view bytes) const 
   return writeFileAtomically(path, bytes);
 }
 
-/// Adds the file `name` of `part`, if it is one of the cache's.
+/// Adds the file `name` of `part` if it belongs to the cache.
 static void addFile(const std::string &part, const std::string &name,
                     std::vector<CacheFile> &files) {
   constexpr size_t keySize = 64, entrySize = keySize + entryEnding.size();
@@ -105,7 +105,7 @@ void CacheFolder::removeEmptyParts() const {
   std::error_code failure;
   std::filesystem::directory_iterator parts(formatFolder(), failure);
   for (; !failure && parts != std::filesystem::directory_iterator(); parts.increment(failure))
-    ::rmdir(parts->path().c_str()); // fails where it is not empty
+    ::rmdir(parts->path().c_str()); // fails if the folder is not empty
   ::rmdir(formatFolder().c_str());
 }
 

@@ -4,11 +4,11 @@
 //===----------------------------------------------------------------------===//
 //
 //   FOLDER/v1/3f/3f…c2.kernel           an entry, named by its key
-//   FOLDER/v1/3f/3f…c2.kernel.k3a0vq    one that is being written
+//   FOLDER/v1/3f/3f…c2.kernel.k3a0vq    an entry that is being written
 //   FOLDER/assemblers                   the versions of assemblers (AssemblerVersions)
 //
-// Keys are digests, so the 256 parts hold about the same. A file's time is that of its last use.
-// Whatever else lies in the folder, other versions' parts included, is left alone.
+// Keys are digests, so the 256 parts have about equal sizes. A file's modification time is its last
+// use. Other files in the folder, also those of other versions, are left alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_CACHEFOLDER_H
@@ -29,29 +29,29 @@ int64_t secondsNow();
 struct CacheFile {
   std::string path, key;
   FileFacts facts;
-  bool temporary = false; ///< being written, or left behind
+  bool temporary = false; ///< being written, or left behind by a process that ended
 };
 
 class CacheFolder {
 public:
-  /// How many parts the entries lie in.
+  /// The number of folders that the entries are spread over.
   static constexpr int parts = 256;
-  /// A file that is being written is ready in seconds; one that is older was left behind.
+  /// Writing a file takes seconds. An older temporary file was left behind.
   static constexpr std::chrono::hours oldestTemporary{1};
 
   explicit CacheFolder(std::string root) : root(std::move(root)) {}
 
   std::string entryPath(const std::string &key) const;
-  /// A file's name for a MachineLock that concerns this folder and `purpose`.
+  /// A file name for a MachineLock for this folder and `purpose`.
   std::string lockName(const std::string &purpose) const;
 
-  /// Writes an entry so that nobody ever sees a part of it; makes the folders where they are
-  /// missing.
+  /// Writes an entry. Other processes see all of it or nothing. Creates missing
+  /// folders.
   Status write(const std::string &key, std::string_view bytes) const;
 
-  /// All files, in no order. A folder that is not there has none.
+  /// All files, in no particular order. A folder that does not exist has none.
   Result<std::vector<CacheFile>> files() const;
-  /// Those of the part that `key` lies in; none where it cannot be read.
+  /// The files in the same part as `key`; none if it cannot be read.
   std::vector<CacheFile> filesBeside(const std::string &key) const;
   /// Removes the parts that are empty.
   void removeEmptyParts() const;
@@ -62,23 +62,23 @@ private:
   std::string root;
 };
 
-/// Whether it was left behind.
+/// Whether the file is temporary and was left behind.
 bool isStale(const CacheFile &file);
 
-/// Removes the file, unless it was used or replaced since it was listed: then false. True: it is
-/// gone. Those who read it at this moment read on.
+/// Removes the file and returns true, unless it was used or replaced since it was listed. Processes
+/// that are reading it can read on.
 Result<bool> removeUnused(const CacheFile &file);
 
-/// What removeOldest has removed.
+/// The result of removeOldest.
 struct Removed {
   std::vector<CacheFile> entries;
-  int64_t bytes = 0;            ///< of these
-  int64_t bytesLeft = 0;        ///< of the entries that are left
-  std::optional<Error> failure; ///< why the first of those was not removed that should have been
+  int64_t bytes = 0;            ///< of the removed entries
+  int64_t bytesLeft = 0;        ///< of the remaining entries
+  std::optional<Error> failure; ///< why the first file that should have been removed was not
 };
 
-/// Removes temporaries left behind, entries that were not used since `usedBefore` (seconds since
-/// 1970), and those used longest ago until the rest is `mostBytes` at most.
+/// Removes temporary files that were left behind, entries last used before `usedBefore` (seconds
+/// since 1970), and then the least recently used ones until the rest has at most `mostBytes`.
 Removed removeOldest(std::vector<CacheFile> files, int64_t mostBytes, int64_t usedBefore);
 
 } // namespace tesela

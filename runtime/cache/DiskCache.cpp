@@ -12,8 +12,8 @@
 
 namespace tesela {
 
-/// A use is marked this often: for the order of uses it is enough, and a server that asks for the
-/// same kernels all day writes little.
+/// A use is recorded at most this often. That is enough for the order of uses, and a server that
+/// requests the same kernels all day writes little.
 static constexpr int64_t secondsBetweenMarks = 60;
 
 std::string defaultCacheFolder() {
@@ -23,7 +23,7 @@ std::string defaultCacheFolder() {
   };
   if (std::string folder = variable("TESELA_CACHE_DIR"); !folder.empty())
     return folder;
-  // A relative one is to be ignored, says the XDG base directory specification.
+  // The XDG base directory specification says that relative paths must be ignored.
   if (std::string folder = variable("XDG_CACHE_HOME"); folder.starts_with('/'))
     return folder + "/tesela";
   if (std::string folder = variable("HOME"); !folder.empty())
@@ -35,7 +35,7 @@ static std::string absoluteFolder(const std::string &folder) {
   std::string chosen = folder.empty() ? defaultCacheFolder() : folder;
   if (chosen.empty())
     return "";
-  std::error_code failure; // the process may change its folder later
+  std::error_code failure; // absolute, because the process may change its working directory
   std::filesystem::path absolute = std::filesystem::absolute(chosen, failure);
   return failure ? chosen : absolute.lexically_normal().string();
 }
@@ -80,7 +80,8 @@ std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) c
     return std::nullopt;
   }
   int64_t age = secondsNow() - file->facts().modified;
-  if (age >= secondsBetweenMarks || age <= -secondsBetweenMarks) // another machine's clock
+  if (age >= secondsBetweenMarks || age <= -secondsBetweenMarks) // negative if another machine's
+                                                                 // clock differs
     file->touch();
   return std::move(*artifact);
 }

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A folder of entries that several processes and machines may share. Entries are written aside,
-// synced and renamed. What is damaged is not trusted: it counts as absent and is replaced. Nothing
-// in the folder is ever locked, since network file systems do that badly or not at all; see
+// A folder of entries that several processes and machines may share. An entry is written to a
+// temporary file, synced and renamed. A damaged entry counts as absent and is replaced. Nothing in
+// the folder is ever locked, because network file systems lock badly or not at all; see
 // docs/decisions/cache.md.
 //
 //===----------------------------------------------------------------------===//
@@ -28,20 +28,20 @@ namespace tesela {
 
 class DiskCache {
 public:
-  /// `folder` empty: the default one. It is made when the first entry is written; nothing is looked
-  /// at before. `limit`: the bytes of all entries; 0: the default.
+  /// `folder` empty: the default one. It is created with the first entry; the constructor accesses
+  /// no file. `limit`: bytes of all entries together; 0: the default.
   DiskCache(const std::string &folder, int64_t limit, std::shared_ptr<const EventSink> events);
 
   enum class Damage { reported, silent };
-  /// The entry, where it is there and whole. Marks it as used.
+  /// The entry, if it exists and is not damaged. Marks it as used.
   std::optional<Artifact> load(const std::string &key, Damage damage = Damage::reported) const;
 
   /// Waits while another thread or process of this machine compiles the kernel of `key`; then
   /// load() may find it. `stop`: see MachineLock.
   MachineLock lockForCompiling(const std::string &key, const std::function<bool()> &stop) const;
 
-  /// Keeps the entry; says whether it could. Where the folder cannot be written, the first failure
-  /// is logged and the cache goes on without.
+  /// Stores the entry and returns whether that succeeded. If the folder cannot be written, the
+  /// first failure is logged and the cache continues without storing.
   bool store(const std::string &key, const Artifact &artifact) const;
 
   const std::string &folder() const { return folder_; }
@@ -50,7 +50,7 @@ private:
   Status write(const std::string &key, const Artifact &artifact) const;
   void warnOnce(const std::string &sentence) const;
 
-  std::string folder_; ///< absolute; empty: there is none
+  std::string folder_; ///< absolute; empty: there is no folder
   CacheFolder files;
   mutable SizeLimit limit;
   std::shared_ptr<const EventSink> events;

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view magic("TESELA\0K", 8);
 constexpr size_t digestSize = 32, keySize = 64;
 constexpr size_t startSize = magic.size() + 4 + 4;
-// Together with the fields of fixed width less than longestEntryHeader.
+// With these limits and the fields of fixed width, a header is shorter than longestEntryHeader.
 constexpr size_t longestName = 512, longestSchedule = 2560;
 
 void putNumber(std::string &bytes, uint64_t value, int width) {
@@ -29,8 +29,8 @@ void putText(std::string &bytes, std::string_view text, size_t longest) {
   bytes += text;
 }
 
-/// Takes fields from the front of `bytes`. After the first failure all are zero or empty, and
-/// `failed` says so.
+/// Takes fields from the front of `bytes`. After the first failure `failed` is true and all fields
+/// are zero or empty.
 struct FieldReader {
   std::string_view bytes;
   bool failed = false;

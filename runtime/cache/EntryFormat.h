@@ -6,16 +6,16 @@
 // An entry, little-endian:
 //
 //   header    "TESELA\0K", the format's version (u32), the header's bytes (u32), the key (64
-//   hexadecimal
-//             digits), when it was made (i64, seconds since 1970), the artifact's bytes (u64) and
-//             digest (32 bytes), the input type, the head dimensions of q and k and of v (u32
-//             each), the names of the variant and of the target and the schedule (each a u32 of
-//             bytes before it); SHA-256 over all before it
-//   artifact  as Artifact::serialize gives it; its last 32 bytes are the digest that the header
-//   names
+//             hexadecimal digits), when the entry was made (i64, seconds since 1970), the bytes
+//             (u64) and the digest (32 bytes) of the artifact, the input type, the head dimensions
+//             of q and k and of v (u32 each), the names of the variant and of the target and the
+//             schedule (each with its length before it, u32); SHA-256 of everything before
 //
-// The header tells what a list shows, so a list reads no more of a file than its first page. It
-// names the artifact by its digest: parts of two entries never make a third.
+//   artifact  as Artifact::serialize gives it; its last 32 bytes are the digest that is in the
+//             header
+//
+// The header has everything that a list shows, so a list reads only the first page of a file. It
+// contains the artifact's digest, so parts of two entries are never taken for a valid one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_ENTRYFORMAT_H
@@ -29,11 +29,11 @@
 
 namespace tesela {
 
-/// The cache's folders are named after it too: an entry of another version is never looked for.
+/// Part of the cache's folder names, so entries of other versions are never found.
 inline constexpr uint32_t entryVersion = 1;
-/// A header fits into a page; longer names and schedules are cut off in it.
+/// A header fits into a page; longer names and schedules are truncated in it.
 inline constexpr size_t longestEntryHeader = 4096;
-/// What is longer is no entry: the largest measured, on sm_90, have some 185 KB.
+/// A longer file is not an entry. The largest measured entry, on sm_90, has about 185 KB.
 inline constexpr size_t longestEntry = size_t(256) << 20;
 
 struct EntryHeader {
@@ -44,7 +44,7 @@ struct EntryHeader {
   ElementType inputType = ElementType::bf16;
   int headDimQk = 0, headDimV = 0;
   std::string variantName, target, schedule;
-  size_t bytes = 0; ///< the header's own
+  size_t bytes = 0; ///< of the header itself
 };
 
 /// Whether `key` is 64 hexadecimal digits, as the cache's keys are.
@@ -52,12 +52,12 @@ bool isEntryKey(std::string_view key);
 
 std::string encodeEntry(const std::string &key, const Artifact &artifact, int64_t made);
 
-// Neither trusts what it reads. Any damage is Code::inputOutput, and the sentence names it.
+// These functions check everything. Any damage is Code::inputOutput, and the message names it.
 
-/// `start`: the first longestEntryHeader bytes of a file, or all where it is shorter.
+/// `start`: the first longestEntryHeader bytes of a file, or all of a shorter file.
 Result<EntryHeader> decodeEntryHeader(std::string_view start);
 
-/// The artifact of an entry that must be that of `key`. `bytes`: the whole file.
+/// The artifact in an entry. Its key must be `key`. `bytes`: the whole file.
 Result<Artifact> decodeEntry(std::string_view bytes, std::string_view key);
 
 } // namespace tesela

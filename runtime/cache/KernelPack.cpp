@@ -24,8 +24,8 @@ constexpr size_t digestSize = 32, keyBytes = 32;
 constexpr size_t startSize = magic.size() + 4 + 4;
 constexpr size_t longestHeader = 4096;
 constexpr size_t recordSize = keyBytes + 8 + 4 + 4 + 4;
-/// The best that Zstandard has: a pack is made once, and what it costs to read does not depend on
-/// it.
+/// Zstandard's highest level: a pack is made once, and the level does not change the time of
+/// reading.
 constexpr int compressionLevel = 22;
 
 void putNumber(std::string &bytes, uint64_t value, int width) {
@@ -42,7 +42,7 @@ uint64_t numberAt(std::string_view bytes, size_t at, int width) {
 
 int valueOfDigit(char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; }
 
-/// The 32 bytes that `key`'s digits are.
+/// The 32 bytes that the hexadecimal digits of `key` stand for.
 std::string binaryKey(std::string_view key) {
   std::string bytes;
   for (size_t i = 0; i + 1 < key.size(); i += 2)
@@ -50,15 +50,16 @@ std::string binaryKey(std::string_view key) {
   return bytes;
 }
 
-/// Where a kernel lies.
+/// The location of a kernel.
 struct Place {
-  uint64_t frame = 0; ///< in the file; while a pack is made, behind the index
+  uint64_t frame = 0; ///< offset in the file; while a pack is being made, relative to the end of
+                      ///< the index
   uint32_t frameBytes = 0, begin = 0, bytes = 0;
 };
 
 Error damaged(const std::string &what) { return Error(Code::inputOutput, "the pack " + what); }
 
-/// The first `most` bytes of what `frame` holds.
+/// The first `most` bytes of the decompressed `frame`.
 Result<std::string> beginningOf(std::string_view frame, size_t most) {
   std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx *)> context(ZSTD_createDCtx(), ZSTD_freeDCtx);
   if (!context)
@@ -163,7 +164,7 @@ Result<std::optional<Artifact>> KernelPack::find(const std::string &key) const {
   return std::optional<Artifact>(std::move(*artifact));
 }
 
-/// By Zstandard; "" where that fails.
+/// Compresses with Zstandard; "" on failure.
 static std::string compressed(const std::string &bytes) {
   std::string frame(ZSTD_compressBound(bytes.size()), '\0');
   size_t size =
@@ -176,7 +177,7 @@ Result<std::string> encodePack(const std::string &compiler, const std::string &a
                                const std::vector<PackedKernel> &kernels, int threads) {
   struct Group {
     std::string bytes, frame;
-    uint64_t offset = 0; ///< of the frame, behind the index
+    uint64_t offset = 0; ///< of the frame, relative to the end of the index
   };
   std::map<std::string, Group> groups;
   std::vector<Place> places;
@@ -190,7 +191,7 @@ Result<std::string> encodePack(const std::string &compiler, const std::string &a
                                           std::to_string(longestEntry) + " bytes: divide it");
   }
   {
-    TaskThreads tasks(threads); // done at the block's end
+    TaskThreads tasks(threads); // the destructor waits for all tasks
     for (auto &[name, group] : groups)
       tasks.add([&group = group] { group.frame = compressed(group.bytes); });
   }
@@ -202,7 +203,7 @@ Result<std::string> encodePack(const std::string &compiler, const std::string &a
     offset += group.frame.size();
   }
 
-  std::map<std::string, Place> placeOf; // by the binary key, in order
+  std::map<std::string, Place> placeOf; // sorted by the binary key
   for (size_t i = 0; i < kernels.size(); ++i) {
     Place place = places[i];
     const Group &group = groups[kernels[i].group];

@@ -1,4 +1,4 @@
-//===- KernelPack.h - Many kernels in one file that is read -----*- C++ -*-===//
+//===- KernelPack.h - Many kernels in one read-only file --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -6,17 +6,17 @@
 // A pack, little-endian:
 //
 //   header   "TESELA\0P", the format's version (u32), the header's bytes (u32), compilerVersion()
-//            of the kernels and the identity of the ptxas that assembled them (each a u32 of bytes
-//            before it), how many keys each of the index's 256 parts has (u32 each); SHA-256 over
-//            all before it
-//   index    256 parts, by the keys' first two digits; each: its keys in order, and SHA-256 over
-//            them. A key: its 64 digits as 32 bytes, the place of a frame in the file and its bytes
-//            (u64, u32), the artifact's place among what the frame holds and its bytes (u32, u32)
-//   frames   by Zstandard, each of several artifacts (Artifact::serialize) that resemble each other
+//            of the kernels and the identity of the ptxas that assembled them (each with its length
+//            before it, u32), the number of keys in each of the index's 256 parts (u32 each);
+//            SHA-256 of everything before
+//   index    256 parts, by the keys' first two digits. Each has its keys in order and their
+//            SHA-256. A key: its 64 digits as 32 bytes, the offset and bytes of a frame in the file
+//            (u64, u32), the offset and bytes of the artifact in the decompressed frame (u32, u32)
+//   frames   compressed by Zstandard; each contains several similar artifacts (Artifact::serialize)
 //
-// So one kernel costs the header, a part of the index and a frame's beginning. Several keys may
-// have one kernel: those of specifications whose schedule is the same. An artifact ends with its
-// own digest.
+// So reading one kernel takes the header, one part of the index, and the beginning of a frame.
+// Several keys may have the same kernel, if their specifications have the same schedule. An
+// artifact ends with its own digest.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_KERNELPACK_H
@@ -33,16 +33,16 @@
 
 namespace tesela {
 
-/// A pack's file, open for reading. It stays as it is while others replace the file.
+/// A pack, open for reading. It stays readable if other processes replace the file.
 class KernelPack {
 public:
-  /// Code::notFound where there is no such file, Code::inputOutput where it is damaged.
+  /// Code::notFound: there is no such file. Code::inputOutput: it is damaged.
   static Result<KernelPack> open(const std::string &path);
 
   const std::string &compiler() const { return compiler_; }
   const std::string &assembler() const { return assembler_; }
 
-  /// The kernel of `key`; none: it is not in the pack. Code::inputOutput: it is damaged.
+  /// The kernel of `key`; nullopt if it is not in the pack. Code::inputOutput: the pack is damaged.
   Result<std::optional<Artifact>> find(const std::string &key) const;
 
 private:
@@ -59,14 +59,14 @@ private:
   std::array<Part, parts> index;
 };
 
-/// A kernel on its way into a pack.
+/// A kernel to put into a pack.
 struct PackedKernel {
-  std::vector<std::string> keys; ///< by which it is found; no other kernel has them
+  std::vector<std::string> keys; ///< the keys by which it is found; no other kernel has them
   std::string group;             ///< kernels of one group share a frame, in their order
   Artifact artifact;
 };
 
-/// The bytes of a pack, made on `threads`. The same kernels in the same order give the same bytes.
+/// The bytes of a pack, made by `threads` threads. Equal kernels in equal order give equal bytes.
 Result<std::string> encodePack(const std::string &compiler, const std::string &assembler,
                                const std::vector<PackedKernel> &kernels, int threads = 1);
 

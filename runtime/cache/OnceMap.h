@@ -1,4 +1,4 @@
-//===- OnceMap.h - Values made once a key -----------------------*- C++ -*-===//
+//===- OnceMap.h - A map that makes each value once -------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -20,20 +20,20 @@
 
 namespace tesela {
 
-/// A map whose values are made on demand, each once, even when several threads ask at the same
-/// time: the others wait. Different keys do not wait for each other. A failure is not kept: those
-/// who waited get it, the next who asks tries again. But where the maker's own request was over
-/// (cancelled, its deadline), one of those who wait makes the value in its place.
+/// A map whose values are made on demand. If several threads ask for a key at the same time, one
+/// makes the value and the others wait. Different keys do not wait for each other. A failure is
+/// returned to all who waited, but not kept: the next request tries again. If the maker's request
+/// was cancelled or exceeded its deadline, one of the waiting threads makes the value instead.
 ///
-/// At most `limit` values are kept, those used last; who holds a value keeps it alive.
+/// At most `limit` values are kept, the most recently used; a shared_ptr keeps its value longer.
 template <typename T> class OnceMap {
 public:
   using Value = std::shared_ptr<const T>;
 
   explicit OnceMap(size_t limit = size_t(-1)) : limit(limit) {}
 
-  /// `make` gives Result<Value>, and is called without a lock. `evicted`, where given, is called
-  /// with each value that the limit puts out.
+  /// `make` returns Result<Value> and is called without a lock. `evicted`, if given, is called with
+  /// each value that is removed because of the limit.
   template <typename Make, typename Tell>
   Result<Value> get(const std::string &key, const RequestLimits &limits, Make make, Tell evicted) {
     std::unique_lock lock(mutex);
@@ -44,14 +44,15 @@ public:
       if (!slot->isBeingMade) {
         slot->isBeingMade = true;
         lock.unlock();
-        // What it throws is a failure: those who wait must not wait for ever.
+        // An exception becomes a failure, so that waiting threads do not wait forever.
         Result<Value> made = caught(make);
         lock.lock();
         std::vector<std::shared_ptr<Slot>> out = settle(key, *slot, made);
         lock.unlock();
         for (const std::shared_ptr<Slot> &each : out)
           evicted(*each->value);
-        return made; // what was put out goes here, without the lock: that may wait for a device
+        return made; // evicted values are destroyed here, without the lock, because that may wait
+                     // for a device
       }
       ++slot->waiting;
       bool settled = waitFor(lock, *slot, limits);
@@ -62,7 +63,7 @@ public:
         return slot->value;
       if (slot->failure)
         return *slot->failure;
-      // The maker gave up: make it here, if nobody else does by now.
+      // The maker gave up: make the value here, unless another thread does by now.
       if (Status status = limits.check(); !status) {
         if (!slot->isBeingMade && slot->waiting == 0)
           slots.erase(key);
@@ -74,7 +75,7 @@ public:
     return get(key, {}, make, [](const T &) {});
   }
 
-  /// The value, where it is there; it counts as used.
+  /// The value, or null if it is not there. Marks it as used.
   Value find(const std::string &key) {
     std::lock_guard lock(mutex);
     auto known = slots.find(key);
@@ -94,14 +95,14 @@ private:
     bool isBeingMade = false;
     int waiting = 0;
     Value value;
-    std::optional<Error> failure;           ///< of the making that those who wait have waited for
-    std::list<std::string>::iterator place; ///< in `order`, where there is a value
+    std::optional<Error> failure;           ///< the result for those who waited, if making failed
+    std::list<std::string>::iterator place; ///< in `order`, if there is a value
   };
 
   mutable std::mutex mutex;
   std::condition_variable_any changed;
   std::unordered_map<std::string, std::shared_ptr<Slot>> slots;
-  std::list<std::string> order; ///< keys of values, the one used last in front
+  std::list<std::string> order; ///< the keys of all values, the most recently used first
   size_t limit;
 
   std::shared_ptr<Slot> slotOf(const std::string &key) {
@@ -115,15 +116,15 @@ private:
 
   void touch(Slot &slot) { order.splice(order.begin(), order, slot.place); }
 
-  /// Whether the value or a failure came before the request was over. `lock` is held.
+  /// Waits for a value or a failure. False: the request was over first. `lock` is held.
   bool waitFor(std::unique_lock<std::mutex> &lock, Slot &slot, const RequestLimits &limits) {
-    auto settled = [&] { return !slot.isBeingMade; }; // once more where another took it over
+    auto settled = [&] { return !slot.isBeingMade; }; // again, if another thread makes it instead
     if (limits.deadline)
       return changed.wait_until(lock, limits.cancelled, *limits.deadline, settled);
     return changed.wait(lock, limits.cancelled, settled);
   }
 
-  /// Tells those who wait, and gives what the limit put out. `lock` is held.
+  /// Wakes the waiting threads and returns the values that the limit removes. `lock` is held.
   std::vector<std::shared_ptr<Slot>> settle(const std::string &key, Slot &slot,
                                             const Result<Value> &made) {
     slot.isBeingMade = false;

@@ -1,11 +1,11 @@
-//===- ShippedKernels.h - Kernels that come with the library ----*- C++ -*-===//
+//===- ShippedKernels.h - Kernels shipped with the library ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A pack (KernelPack.h) that is only read, below the user's cache. Its keys are those under which a
-// machine with the pack's ptxas keeps the same kernels: what a machine assembles by itself does not
-// matter, since a pack's kernels are cubins.
+// A read-only pack (KernelPack.h) that is searched after the user's cache. Its keys are those of a
+// machine with the pack's ptxas. The machine's own assembler does not matter, because a pack's
+// kernels are cubins.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_SHIPPEDKERNELS_H
@@ -22,7 +22,7 @@
 
 namespace tesela {
 
-/// A kernel of the pack with its key, and "ptxas release 13.0, …", which made it.
+/// A kernel of the pack, its key, and the ptxas that made it, "ptxas release 13.0, …".
 struct ShippedKernel {
   Artifact artifact;
   std::string key;
@@ -31,21 +31,21 @@ struct ShippedKernel {
 
 class ShippedKernels {
 public:
-  /// Looks at nothing before the first load().
+  /// Accesses no file before the first load().
   explicit ShippedKernels(std::shared_ptr<const EventSink> events) : events(std::move(events)) {}
 
-  /// The kernel of `specification` for a GPU of `target` ("sm_90"), where it is there and whole. A
-  /// pack that cannot be used is told once.
+  /// The kernel of `specification` for a GPU of `target` ("sm_90"), if the pack has it undamaged.
+  /// Warns once about a pack that cannot be used.
   std::optional<ShippedKernel> load(const KernelSpecification &specification,
                                     const std::string &target) const;
 
-  /// Tells once that the driver does not take a kernel of the pack.
+  /// Warns once that the driver does not accept a kernel of the pack.
   void doesNotLoad(const Error &why) const;
 
 private:
   std::optional<KernelPack> openPack() const;
   void warnOnce(const std::string &sentence) const;
-  /// That the whole pack is not used.
+  /// Warns that the whole pack is not used.
   void warnOfPack(const std::string &problem) const;
 
   std::shared_ptr<const EventSink> events;
@@ -54,7 +54,7 @@ private:
   mutable std::optional<KernelPack> pack;
 };
 
-/// $TESELA_SHIPPED_KERNELS where it is set, and none where that is empty; else that of the package.
+/// $TESELA_SHIPPED_KERNELS if it is set (empty: no pack), else the path of the package's pack.
 std::string shippedKernelsPath();
 
 } // namespace tesela

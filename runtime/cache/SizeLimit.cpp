@@ -11,8 +11,8 @@
 
 namespace tesela {
 
-/// So many entries in a part, and the number in each differs little from the others'; what was used
-/// longest ago in one part was then not used for long in any.
+/// With this many entries in each part, the parts differ little in size. So an entry that was used
+/// longest ago in its part was not used for long compared with all.
 static constexpr int64_t manyEntries = 16;
 
 bool SizeLimit::takeFromAllowance(int64_t entryBytes) {
@@ -28,8 +28,8 @@ void SizeLimit::setAllowance(int64_t bytes) {
   allowance = bytes;
 }
 
-/// Removes from `files` what passes `mostBytes`, and what was left behind. Gives the bytes of the
-/// entries that stay.
+/// Removes from `files` what exceeds `mostBytes`, and temporary files that were left behind.
+/// Returns the bytes of the remaining entries.
 int64_t SizeLimit::keep(std::vector<CacheFile> files, int64_t mostBytes) const {
   int64_t total = 0;
   for (const CacheFile &file : files)

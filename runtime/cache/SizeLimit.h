@@ -1,17 +1,16 @@
-//===- SizeLimit.h - A cache that does not grow for ever --------*- C++ -*-===//
+//===- SizeLimit.h - Keeps the cache within its size limit ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nobody keeps a count of a shared folder's bytes: it would have to be locked across machines and
-// mended after a crash. Files are counted instead, as few as may be:
+// No total of a shared folder's bytes is stored, because it would need locks across machines and a
+// repair after crashes. Files are counted instead, as few as possible:
 //
-//   - Where a 256th of the limit has room for many entries, each of the folder's parts is kept
-//   below that:
-//     keys are digests, so parts fill alike, and storing an entry reads its own part alone.
-//   - Else there cannot be more than some thousand entries, and all are counted; then not again
-//   before this process has
-//     stored a sixteenth of the room that was left, by which the limit may be passed.
+//   - If a 256th of the limit has room for many entries, each of the folder's parts is kept below
+//     that. Keys are digests, so parts fill evenly, and storing an entry reads only its own part.
+//   - Otherwise there are at most some thousand entries, and all are counted. They are counted
+//     again only after this process has stored a sixteenth of the room that was left. The limit
+//     may be exceeded by that much.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_SIZELIMIT_H
@@ -34,16 +33,17 @@ public:
 
   int64_t bytes() const { return limit; }
 
-  /// Called after an entry of `entryBytes` was stored under `key`: removes what was used longest
-  /// ago where the limit is passed, to nine tenths of it, so that not every entry that comes next
-  /// removes one. Where another thread or process of the machine is at it, nothing.
+  /// Called after an entry of `entryBytes` was stored under `key`. If the limit is exceeded,
+  /// removes the least recently used entries down to nine tenths of it, so that not every later
+  /// store removes one. Does nothing if another thread or process of this machine is doing the
+  /// same.
   void stored(const CacheFolder &folder, const std::string &key, int64_t entryBytes);
 
 private:
   const int64_t limit;
   std::shared_ptr<const EventSink> events;
   std::mutex mutex;
-  int64_t allowance = 0; ///< what may be stored before all files are counted again
+  int64_t allowance = 0; ///< bytes that may be stored before all files are counted again
 
   bool takeFromAllowance(int64_t entryBytes);
   void setAllowance(int64_t bytes);

@@ -16,7 +16,7 @@ namespace tesela {
 
 namespace {
 
-/// By parameter and axis.
+/// The key is parameter and axis.
 using Found = std::map<std::pair<int32_t, int>, OutsideReads>;
 
 void add(Found &found, const OutsideReads &reads, int32_t parameter) {

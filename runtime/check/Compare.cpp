@@ -17,19 +17,19 @@ namespace tesela {
 
 namespace {
 
-/// ref + 0.3 - 0.3, every step rounded to `type`.
+/// ref + 0.3 - 0.3, with every step rounded to `type`.
 float throughOffset(ElementType type, double ref) {
   float sum = roundTo(type, roundTo(type, float(ref)) + 0.3f);
   return roundTo(type, sum - 0.3f);
 }
 
-/// The distance of a float's neighbours at `value`.
+/// The distance between `value`, as a float, and the next larger float.
 double unitInLastPlace(double value) {
   float magnitude = std::fabs(float(value));
   return double(std::nextafter(magnitude, HUGE_VALF)) - double(magnitude);
 }
 
-/// Whether all of the row is NaN: a kept score or the sink is NaN or +inf.
+/// Whether the whole row is NaN, because a kept score or the sink is NaN or +inf.
 bool isNaNRow(const Reference &reference, int64_t row) {
   auto first = reference.ref.begin() + row * reference.Dv;
   return std::isnan(reference.lse[row]) &&
@@ -38,7 +38,7 @@ bool isNaNRow(const Reference &reference, int64_t row) {
 
 using RowNames = std::function<std::string(int64_t)>;
 
-/// Why no result can be held against the row. Empty: it can.
+/// Why the row's reference allows no comparison; empty if it does.
 std::string faultOfRow(const Reference &reference, int64_t row, bool isGradient,
                        const RowNames &nameOf) {
   for (int64_t d = 0; d < reference.Dv; ++d) {
@@ -64,16 +64,16 @@ std::string faultOfRow(const Reference &reference, int64_t row, bool isGradient,
 
 double baseFactor(const Reference &reference) { return reference.scoreUsesTanh ? 3 : 2; }
 
-/// The largest number of `values` that is no NaN, as all of a row's may be.
+/// The largest number of `values`, ignoring NaN.
 double largestOf(const std::vector<double> &values) {
   double largest = 0;
   for (double value : values)
-    largest = std::max(largest, value); // of a NaN it is `largest`
+    largest = std::max(largest, value); // std::max ignores a NaN in its second argument
   return largest;
 }
 
-/// The tolerance of an element of O, by the first rule at the top of Check.h, over the rows that
-/// are not NaN.
+/// The tolerance of an element of O, by the first rule in Check.h, over the rows that are not
+/// NaN.
 double elementTolerance(const Reference &reference, double magnitude) {
   double baseError = 0, roundingError = 0;
   for (size_t i = 0; i < reference.ref.size(); ++i) {
@@ -89,7 +89,7 @@ double elementTolerance(const Reference &reference, double magnitude) {
                   boundFactor * u * magnitude + subnormalRoundoff(reference.type));
 }
 
-/// The tolerance of the norm of a row's error, by the second rule at the top of Check.h.
+/// The tolerance of the norm of a row's error, by the second rule in Check.h.
 double rowTolerance(const Reference &reference, int64_t row, double largestMagnitude) {
   double baseError = 0, result = 0, magnitude = 0; // sums of squares
   for (int64_t i = row * reference.Dv; i < (row + 1) * reference.Dv; ++i) {
@@ -113,7 +113,7 @@ bool hasExtents(const Tensor &tensor, std::initializer_list<int64_t> extents) {
          std::equal(extents.begin(), extents.end(), tensor.extents.begin());
 }
 
-/// `result`, called `name`, beside the reference's arrays.
+/// Checks that `result`, called `name`, has the shape of the reference's arrays.
 Status checkShape(const Reference &reference, const Tensor &result, std::string_view name) {
   size_t rows = size_t(reference.B * reference.H * reference.Sq), elements = rows * reference.Dv;
   if (reference.ref.size() != elements || reference.base.size() != elements ||
@@ -142,16 +142,16 @@ Status checkShapes(const Reference &reference, const Tensor &o, const Tensor &ls
   return Status::success();
 }
 
-/// Holds a result against its reference, row by row.
+/// Compares a result with its reference, row by row.
 class Comparing {
 public:
-  /// `lse`: null for a gradient, which has none. `name`: of the result.
+  /// `lse`: null for a gradient. `name`: the result's name in messages.
   Comparing(const Reference &reference, const Tensor &o, const Tensor *lse, const RowNames &nameOf,
             std::string_view name = "o")
       : reference(reference), o(o), lse(lse), nameOf(nameOf), name(name),
         magnitude(largestOf(reference.magnitude)) {}
 
-  /// `areAllRows`: the maxima over the rows are those over all of O.
+  /// `areAllRows`: the rows are all of O, so the elements' tolerance can be used.
   Comparison run(bool areAllRows) {
     int64_t rows = int64_t(reference.lse.size());
     std::vector<bool> isNaN(rows);
@@ -196,9 +196,10 @@ private:
   const double magnitude;
   Comparison result;
   double worstLseExcess = -HUGE_VAL, worstRowExcess = -HUGE_VAL;
-  int64_t worstElement = 0, worstRow = 0, worstLse = 0; ///< the rows that have them
+  int64_t worstElement = 0, worstRow = 0, worstLse = 0; ///< rows or elements with the largest
+                                                        ///< excess
 
-  /// The first reason stays: what comes later often follows from it.
+  /// Keeps only the first reason, because later ones often follow from it.
   template <typename... Values>
   void fail(fmt::format_string<Values...> format, Values &&...values) {
     if (result.failure.empty())

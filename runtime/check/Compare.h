@@ -1,4 +1,4 @@
-//===- Compare.h - A result beside some rows of a reference -----*- C++ -*-===//
+//===- Compare.h - Compares some rows with a reference ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,9 +11,9 @@
 
 namespace tesela {
 
-/// compare() of rows that are a sample of others. `nameOf` tells where a row of the reference
-/// stands: "b 0, h 3, q 17". The elements' tolerance, whose maxima are over all of O, does not
-/// count, only that of each row: it needs nothing but the row's own numbers.
+/// compare() for a sample of rows. `nameOf` describes a row of the reference: "b 0, h 3, q 17".
+/// Only the rows' tolerance is used, because it needs only the row's own numbers; the elements'
+/// tolerance would need maxima over all of O.
 Result<Comparison> compareRows(const Reference &reference, const Tensor &o, const Tensor &lse,
                                const std::function<std::string(int64_t)> &nameOf);
 

@@ -52,7 +52,7 @@ OracleArguments oracleArguments(const ReferenceInputs &inputs) {
     arguments.dropoutState = hasNoElements(state) ? 0 : address(state);
     arguments.dropoutStateStride = state.strides[0];
   }
-  // oracleSource has made sure that the parameters fit.
+  // oracleSource has checked that the number of parameters fits.
   for (size_t i = 0; i < inputs.variant.parameters.size(); ++i) {
     OracleParameter &parameter = arguments.parameters[i];
     const Tensor &capture = checked.captures[i];
@@ -65,7 +65,7 @@ OracleArguments oracleArguments(const ReferenceInputs &inputs) {
   return arguments;
 }
 
-/// Launches `tesela_oracle` of `cubin` for so many rows on `stream` and waits.
+/// Launches `tesela_oracle` of `cubin` for `rows` rows on `stream` and waits.
 Status launchOracle(const DriverApi &api, const std::string &cubin, unsigned rows,
                     OracleArguments &arguments, void *stream) {
   CUmod_st *module = nullptr;
@@ -93,7 +93,7 @@ Status launchOracle(const DriverApi &api, const std::string &cubin, unsigned row
   return status;
 }
 
-/// The primary context of a device, retained while this lives.
+/// Retains the primary context of a device during its life.
 class PrimaryContext {
 public:
   PrimaryContext(const DriverApi &api, int index) : api(api) {
@@ -136,8 +136,8 @@ private:
   const Backend &backend;
 };
 
-/// A result of the oracle: where it goes on the host, and the argument that says where it is
-/// written.
+/// An array that the oracle computes: its place on the host, and the argument with its device
+/// address.
 struct Output {
   std::vector<double> *host;
   uint64_t OracleArguments::*address;

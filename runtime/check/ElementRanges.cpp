@@ -11,7 +11,7 @@
 namespace tesela {
 
 void forRanges(const Tensor &tensor, const std::function<void(int64_t, int64_t)> &work) {
-  // A thread starts in some 20 µs, and takes a millisecond for so many random numbers.
+  // Starting a thread takes about 20 µs, and this many random numbers take a millisecond.
   constexpr int64_t elementsOfRange = int64_t(1) << 17;
   int64_t count = tensor.elementCount();
   bool areShared = false;
@@ -20,7 +20,7 @@ void forRanges(const Tensor &tensor, const std::function<void(int64_t, int64_t)>
   if (count < 4 * elementsOfRange || areShared)
     return work(0, count);
   ThreadPool pool(0);
-  // Neither scratch nor an exception of the work's: nothing else can fail.
+  // It cannot fail: there is no scratch, and `work` does not throw.
   (void)pool.run((count + elementsOfRange - 1) / elementsOfRange, 0, [&](int64_t item, void *) {
     work(item * elementsOfRange, std::min((item + 1) * elementsOfRange, count));
   });

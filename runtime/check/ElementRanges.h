@@ -1,4 +1,4 @@
-//===- ElementRanges.h - Many elements on all cores -------------*- C++ -*-===//
+//===- ElementRanges.h - Visits many elements on all cores ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -12,12 +12,13 @@
 
 namespace tesela {
 
-/// Calls work(first, end) for ranges of the logical (row-major) elements that hold each once: on
-/// all cores where there are many, in order where elements may share memory. `work` does not throw.
+/// Calls work(first, end) for ranges that together contain each logical (row-major) element once.
+/// Uses all cores if there are many elements, but works in order if elements may share memory.
+/// `work` must not throw.
 void forRanges(const Tensor &tensor, const std::function<void(int64_t first, int64_t end)> &work);
 
-/// Calls visit(index, offset) for the logical elements from `first` to before `end`, in
-/// order; the offset is in elements of memory.
+/// Calls visit(index, offset) for the logical elements from `first` to before `end`, in order. The
+/// offset counts elements of memory.
 template <typename Visit>
 void forElements(const Tensor &tensor, int64_t first, int64_t end, Visit visit) {
   int64_t length = tensor.rank > 0 ? tensor.extents[tensor.rank - 1] : 1;

@@ -11,7 +11,7 @@
 
 namespace tesela {
 
-/// Element `offset` (in elements) of f32, f16, bf16 or e4m3 data.
+/// The element at `offset` (in elements) of f32, f16, bf16 or e4m3 data.
 inline float loadFloat(const void *data, ElementType type, int64_t offset) {
   switch (type) {
   case ElementType::f16:

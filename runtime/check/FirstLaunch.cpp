@@ -19,11 +19,11 @@ namespace tesela {
 
 namespace {
 
-/// Launches that nothing can be held against, until the kernel counts as one that is not verified:
-/// each of them costs as much as one that is.
+/// After this many launches that allow no comparison, the kernel counts as not verified, because
+/// each attempt costs as much as a verification.
 constexpr int mostUnknowns = 8;
 
-/// Whether what is started on `stream` becomes part of a graph: nothing may wait for it then.
+/// Whether launches on `stream` become part of a graph, so that nothing may wait for them.
 bool isCapturing(const LoadedCode &code, void *stream) {
   Result<bool> entered = code.enter();
   if (!entered)
@@ -34,7 +34,7 @@ bool isCapturing(const LoadedCode &code, void *stream) {
   return !use || use->isCaptured;
 }
 
-/// Whether a result may lie where an input lay, which then is no more.
+/// Whether a result may overwrite an input.
 bool isInPlace(const LaunchArguments &arguments) {
   std::vector<Tensor> inputs = {arguments.q, arguments.k, arguments.v};
   for (const CaptureArgument &capture : arguments.captures)
@@ -53,7 +53,7 @@ Extents extentsOf(const LaunchArguments &arguments) {
   return {int32_t(q[0]), int32_t(q[1]), int32_t(k[1]), int32_t(q[2]), int32_t(k[2])};
 }
 
-/// A GPU's inputs in host memory.
+/// Copies of a GPU's inputs in host memory.
 class HostCopies {
 public:
   Status copy(const Backend &backend, const LaunchArguments &from, void *stream) {
@@ -77,12 +77,12 @@ private:
   std::vector<std::vector<char>> memory;
 };
 
-/// Rows of a launch's results in host memory, as a reference of these rows has them.
+/// Rows of a launch's results, copied to host memory in the form of a reference of these rows.
 struct HostRows {
   std::vector<char> o;
   std::vector<float> lse;
 
-  /// An lse that the launch left out is taken to be right.
+  /// If the launch has no lse, the expected one is copied.
   Status copy(const Backend &backend, const LaunchArguments &from, const Reference &expected,
               const std::vector<int64_t> &rows, void *stream) {
     const Tensor &tensor = from.o;
@@ -110,7 +110,7 @@ struct HostRows {
   }
 };
 
-/// Who should do what about a wrong result.
+/// What to do about a wrong result.
 std::string remedy(const KernelInfo &info) {
   std::string report = "this is a defect of Tesela, please report it with the variant";
   if (info.schedule.find("overlap = true") != std::string::npos)
@@ -120,7 +120,7 @@ std::string remedy(const KernelInfo &info) {
 
 } // namespace
 
-/// The oracle's, or the interpreter's where there is no NVRTC or the oracle cannot take it.
+/// By the oracle; by the interpreter without NVRTC or if the oracle refuses the variant.
 Result<Reference> FirstLaunch::reference(const Backend &backend, const LaunchArguments &arguments,
                                          const std::vector<int64_t> &rows, void *stream) {
   if (backend.device().kind == Device::Kind::host)
@@ -212,7 +212,8 @@ Status FirstLaunch::check(const LoadedKernel &kernel, const LaunchArguments &arg
   } else if (finding->verdict == Verdict::unknown && ++unknowns < mostUnknowns) {
     next = State::pending;
   } else if (finding->verdict != Verdict::right) {
-    // A kernel that faults shows where it is waited for: that is the launch's failure.
+    // An error of the kernel appears when something waits for it, and is then this launch's
+    // failure.
     result = kernel.backend->synchronize(stream);
     if (result)
       events->warn(fmt::format("the kernel of '{}' is not verified: {}", kernel.info.variantName,

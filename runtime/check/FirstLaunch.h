@@ -1,4 +1,4 @@
-//===- FirstLaunch.h - A kernel's first launch is verified ------*- C++ -*-===//
+//===- FirstLaunch.h - Verifies a kernel's first launch ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -20,24 +20,24 @@ class Backend;
 class EventSink;
 struct LoadedKernel;
 
-/// What a kernel of a context with ContextOptions::verify has beside it: its first launch that
-/// computes something is held against the oracle, or the interpreter, on a sample of rows.
+/// Verifies a kernel of a context with ContextOptions::verify: compares its first launch that
+/// computes something with the oracle, or the interpreter, on a sample of rows.
 class FirstLaunch {
 public:
-  /// `options` are the kernel's; `oracles` keeps the cubins of oracles by their source; `threads`
-  /// are the interpreter's, 0: the hardware's.
+  /// `options` are the kernel's. `oracles` caches the cubins of oracles by their source. `threads`:
+  /// for the interpreter; 0: as many as the hardware has.
   FirstLaunch(KernelOptions options, std::shared_ptr<OnceMap<std::string>> oracles, int threads,
               std::shared_ptr<const EventSink> events)
       : options(std::move(options)), oracles(std::move(oracles)), threads(threads),
         events(std::move(events)) {}
 
-  /// To be called behind each launch of `kernel` that was started. The first time it waits for
-  /// `stream` and computes the reference; meanwhile launches of other threads pass by. That is put
-  /// off while `stream` is captured into a graph, where no pair is computed, and where the inputs
-  /// have numbers that nothing can be held against.
+  /// Call it after each started launch of `kernel`. The first call waits for `stream` and computes
+  /// the reference; launches of other threads do not wait for that. Verification is postponed while
+  /// `stream` is captured, if no pair is computed, and if the inputs have values that make a
+  /// comparison impossible.
   ///
-  /// Fails where the result is wrong (Code::defect), then and behind every later launch. Where no
-  /// reference can be had the context's log is told, and the kernel is not verified.
+  /// Fails (Code::defect) if the result is wrong, then and after every later launch. If there is no
+  /// reference, the context's log is told, and the kernel is not verified.
   Status check(const LoadedKernel &kernel, const LaunchArguments &arguments, void *stream);
 
 private:
@@ -45,12 +45,12 @@ private:
   enum class Verdict {
     right,
     wrong,
-    unknown,   ///< nothing can be held against these inputs
+    unknown,   ///< the inputs make a comparison impossible
     impossible ///< there is no reference
   };
   struct Finding {
     Verdict verdict;
-    std::string sentence; ///< why; empty where right
+    std::string sentence; ///< why; empty if right
   };
 
   Finding verify(const LoadedKernel &kernel, const LaunchArguments &arguments,
@@ -64,8 +64,9 @@ private:
   const int threads;
   const std::shared_ptr<const EventSink> events;
   std::atomic<State> state = State::pending;
-  std::optional<Error> failure; ///< written before the state says so
-  int unknowns = 0; ///< launches whose verdict that was; of who has the state at running
+  std::optional<Error> failure; ///< written before `state` becomes failed
+  int unknowns = 0; ///< how many launches were Verdict::unknown; only the thread that set
+                    ///< State::running uses it
 };
 
 } // namespace tesela

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The formulas of templates/backward.mlir in double precision: once over the rows of queries, for
-// dq, and once over the rows of keys, for dk and dv. The derivative of the score is the text that
-// `tesela gradient` prints, which the interpreter evaluates as it evaluates the score.
+// The formulas of templates/backward.mlir in double precision: one pass over rows of queries for
+// dq, and one over rows of keys for dk and dv. The derivative of the score is the text that `tesela
+// gradient` prints; the interpreter evaluates it like a score.
 //
 //===----------------------------------------------------------------------===//
 #include "api/State.h"
@@ -25,7 +25,7 @@ namespace tesela {
 
 namespace {
 
-/// "slope: f32[H, 2*Sk-1]": what a text needs to be parsed again.
+/// The declaration of a parameter, "slope: f32[H, 2*Sk-1]", so that a text can be parsed again.
 std::string declaration(const Parameter &parameter) {
   std::string text =
       fmt::format("{}: {}", parameter.name, std::string(elementTypeName(parameter.type)));
@@ -41,7 +41,7 @@ std::string declaration(const Parameter &parameter) {
   return text + (parameter.isCapture ? "]" : "");
 }
 
-/// A variant whose score is the derivative of `variant`'s by s.
+/// A variant whose score is the derivative of `variant`'s score with respect to s.
 Result<Variant> derivativeOf(const Variant &variant, const KernelOptions &options) {
   Result<VariantGradient> gradient = gradientOf(variant, options.variantText);
   if (!gradient)
@@ -93,12 +93,12 @@ double dotOfMagnitudes(const float *a, const float *b, int64_t count) {
   return sum;
 }
 
-/// What a kept pair adds: P times a row of dO to dv, 0 where dropout drops it, the derivative of s
-/// times a row of k or q to dq and dk. `base` with a kernel's roundings. `size`: the derivative's
-/// size as far as roundings are relative to it. To 16 bits dS is rounded, and O, from which D is
-/// computed: |dP - D| and the norm of dO ∘ O. In f32 sums are: the magnitudes of all that dP and D
-/// add. `sizeOfP`: P's own size; in f32 what the roundings of S and L leave in exp(S - L) is more
-/// than one of P.
+/// The terms that a kept pair adds: P times a row of dO to dv (0 if dropout drops the pair), and ds
+/// times a row of k or q to dq and dk. `base...` have a kernel's roundings. `size` is what
+/// roundings of ds are relative to. In 16 bits dS and O (and with it D) are rounded, so it has |dP
+/// - D| and the norm of dO ∘ O. In f32 mainly sums are rounded, so it has the magnitudes of all
+/// terms of dP and D. `sizeOfP` is P's size; in f32 roundings of S and L change exp(S - L) by more
+/// than a rounding of P does.
 struct PairTerms {
   double p = 0, baseP = 0, sizeOfP = 0;
   double ds = 0, baseDs = 0, size = 0;
@@ -143,7 +143,7 @@ public:
   }
 
 private:
-  /// D of a row of queries. `size`: as that of PairTerms.
+  /// D of a row of queries. `size`: as in PairTerms.
   struct Row {
     double delta = 0, size = 0;
     float baseDelta = 0;
@@ -157,12 +157,13 @@ private:
   GradientReference &result;
   const RowsInFloat q, k, v, dO;
   std::vector<Row> rows;
-  /// Four units of a size are allowed (Check.h): that of a number whose rounding costs so much.
+  /// Check.h allows four units of a size. This is the size of which four units are half a subnormal
+  /// step.
   const double leastSize = subnormalRoundoff(forward.type) / (4 * unitRoundoff(forward.type));
 
   bool isF32() const { return forward.type == ElementType::f32; }
 
-  /// What P is multiplied by in the product with V.
+  /// The factor of P in the product with V.
   double weightOf(const Point &at) const {
     if (!dropout)
       return 1;
@@ -170,7 +171,7 @@ private:
     return dropped ? 0 : dropout->scale();
   }
 
-  /// False: the pair is masked.
+  /// Returns false if the pair is masked.
   bool evaluate(const Point &at, PairTerms &terms) const {
     if (!score.maskIsTrue() && !score.mask(at))
       return false;
@@ -187,9 +188,9 @@ private:
     double L = forward.lse[row];
     double P = std::exp(t - L), weight = weightOf(at);
     terms.p = weight * P;
-    // Four units of the size are allowed (Check.h), so a quarter is one unit.
+    // Check.h allows four units of the size, so a quarter of the size stands for one unit.
     double size = isF32() ? P * (1 + (std::fabs(t) + std::fabs(L)) / 4) : P;
-    // What is left of P and dS below the type's normal numbers is rounded by half a subnormal step.
+    // P and dS below the type's normal numbers are rounded by up to half a subnormal step.
     double least = P == 0 || isF32() ? 0 : leastSize;
     terms.sizeOfP = weight * std::max(size, least);
     double preciseP = baseT == -HUGE_VALF ? 0 : std::exp(double(baseT) - double(float(L)));
@@ -198,7 +199,7 @@ private:
     double slope = identity ? 1 : derivative.score(at, s);
     double baseSlope = identity ? 1 : double(derivative.score(at, baseS));
     const Row &each = rows[row];
-    // A pair without weight counts nowhere, whatever else is infinite there.
+    // A pair with P = 0 adds nothing, even if other factors are infinite.
     terms.ds = P == 0 ? 0 : scale * P * (dP - each.delta) * slope;
     double baseDs = preciseP == 0 ? 0 : preciseP * (dP - double(each.baseDelta)) * baseSlope;
     terms.baseDs = scale * roundTo(forward.type, float(baseDs));
@@ -209,7 +210,7 @@ private:
     return true;
   }
 
-  /// A row of a gradient while its terms are added.
+  /// A row of a gradient, while its terms are added.
   struct Sum {
     double *ref, *base, *magnitude;
     int64_t dim;
@@ -276,7 +277,7 @@ private:
   }
 };
 
-/// That of q, k and v, and of the gradients that arrive: in the places of o and lse.
+/// The signature of q, k and v, with the incoming gradients in the places of o and lse.
 Signature signatureOf(const KernelOptions &options, const Variant &variant) {
   Signature signature = Signature::ofAttention(
       options.inputType, options.headDimQk, options.headDimV, parametersOfLaunch(options, variant));

@@ -14,8 +14,8 @@ namespace tesela {
 
 namespace {
 
-/// The dot product in double. Eight partial sums: the compiler may use vectors, and
-/// the result is the same with any.
+/// The dot product in double, in eight partial sums, so that the compiler may use vectors. The
+/// result does not depend on that.
 double dot(const double *a, const float *b, int64_t count) {
   double sums[8] = {};
   int64_t i = 0;
@@ -37,10 +37,10 @@ double sumOfSquares(const float *values, int64_t count) {
 /// The keys and values of one key/value head as f32, row after row.
 struct KeyValueHead {
   std::vector<float> k, v;
-  std::vector<double> squares; ///< of each key: the sum of v's squares
+  std::vector<double> squares; ///< for each key, the sum of v's squares
 };
 
-/// What a task found besides its rows' results.
+/// What a task finds in addition to its rows' results.
 struct Tally {
   double maxScore = 0;
   int64_t keptPairs = 0;
@@ -89,7 +89,7 @@ public:
 private:
   static constexpr int64_t rowsPerTask = 16;
 
-  /// Rows of a head: their queries, and where the first one's result stands.
+  /// Rows of one head: their queries, and the index of the first one's result.
   struct Task {
     int32_t h = 0;
     std::vector<int32_t> queries;
@@ -106,13 +106,13 @@ private:
   std::mutex tallyMutex;
   Tally tally;
 
-  /// What is to be computed of the query heads that share a key/value head.
+  /// The tasks for the query heads that share a key/value head.
   std::vector<Task> tasksOf(int32_t b, int32_t hkv) const {
     int32_t group = extents.H / extents.Hkv;
     std::vector<Task> tasks;
     for (int32_t h = hkv * group; h < (hkv + 1) * group; ++h) {
       int64_t firstRow = (int64_t(b) * extents.H + h) * extents.Sq;
-      int64_t begin = firstRow, end = firstRow + extents.Sq; // of the results
+      int64_t begin = firstRow, end = firstRow + extents.Sq; // indices of results
       if (rows) {
         begin = std::ranges::lower_bound(*rows, firstRow) - rows->begin();
         end = std::ranges::lower_bound(*rows, firstRow + extents.Sq) - rows->begin();
@@ -132,7 +132,7 @@ private:
       to[d] = loadFloat(tensor.data, tensor.type, offset + d);
   }
 
-  /// One kept pair: the key, and its score in double and as `base` has it.
+  /// A kept pair: the key, its score in double, and its score as in `base`.
   struct Kept {
     int32_t k;
     double score;
@@ -178,8 +178,8 @@ private:
     tally.keptPairs += found.keptPairs;
   }
 
-  /// Softmax and product of one row. A score of NaN or +inf makes the row NaN by
-  /// itself: exp(score - max) is NaN. A sink of -inf is none.
+  /// Softmax and product of one row. A score of NaN or +inf makes the row NaN without a special
+  /// case, because exp(score - max) is NaN. A sink of -inf has no effect.
   void finishRow(const KeyValueHead &head, const std::vector<Kept> &kept, const Kept &sink,
                  int64_t row, const Point &place) {
     double max = sink.score, baseMax = sink.baseScore;

@@ -1,10 +1,10 @@
-//===- Inputs.cpp - Random q, k and v that are hard ------------------------===//
+//===- Inputs.cpp - Random q, k and v that are difficult -------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A score is given a level through the first column: q has a constant there, k what the key's level
-// asks for. All other columns stay normal, so that every row still weighs many keys.
+// The first column sets the level of a score: q has a constant there, and k the value for the key's
+// level. All other columns stay normal, so every row still has many keys with weight.
 //
 //===----------------------------------------------------------------------===//
 #include "check/ElementRanges.h"
@@ -20,7 +20,7 @@ namespace tesela {
 
 namespace {
 
-/// Multiplies by a power of two: exact, but for f16's subnormals.
+/// Multiplies by a power of two; exact, except for f16's subnormals.
 void multiply(const Tensor &tensor, float factor) {
   forRanges(tensor, [&](int64_t first, int64_t end) {
     forElements(tensor, first, end, [&](int64_t, int64_t offset) {
@@ -30,12 +30,12 @@ void multiply(const Tensor &tensor, float factor) {
   });
 }
 
-/// q's first column where the row takes the keys' level as it is. Levels of up to 400 then ask for
-/// no more than 300 in k, also with 256 columns.
+/// q's first column in rows that use the keys' level unchanged. Levels of up to 400 then need at
+/// most 300 in k, even with 256 columns.
 constexpr double queryColumn = 16;
 
-/// How much of the keys' level row `q` takes: one of these has its maximum where the next has its
-/// minimum.
+/// The factor of the keys' level in row `q`. It changes sign, so that one row has its maximum where
+/// another has its minimum.
 double rowFactor(InputKind kind, int64_t q) {
   constexpr double jumping[] = {1, -1, 0.5, -0.5};
   switch (kind) {
@@ -60,7 +60,7 @@ double keyLevel(InputKind kind, int64_t k, int64_t count) {
   case InputKind::falling:
     return fromMiddle * -12 / 64;
   case InputKind::jumping:
-    // Not the end of a block: those are multiples of 16, up to 256.
+    // Not at the end of a block: blocks have multiples of 16 keys, up to 256.
     return jumping[k / 50 % int64_t(std::size(jumping))];
   case InputKind::far:
     return 260;
@@ -69,7 +69,7 @@ double keyLevel(InputKind kind, int64_t k, int64_t count) {
   }
 }
 
-/// Sets element 0 of every row of `tensor` to what `value` gives for the row's position.
+/// Sets element 0 of every row of `tensor` to value(position of the row).
 template <typename Value> void setFirstColumn(const Tensor &tensor, Value value) {
   if (hasNoElements(tensor))
     return;

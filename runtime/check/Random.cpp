@@ -14,8 +14,8 @@ namespace tesela {
 
 namespace {
 
-/// A good 64-bit mixture of seed and index (splitmix64, Steele et al. 2014): element
-/// i needs no other, so layout and order do not matter.
+/// A 64-bit hash of seed and index (splitmix64, Steele et al. 2014). Element i depends on no other,
+/// so layout and order do not matter.
 uint64_t mix(uint64_t seed, uint64_t index) {
   uint64_t z = seed * 0x9e3779b97f4a7c15u + (index + 1) * 0xd1b54a32d192ed03u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -23,11 +23,11 @@ uint64_t mix(uint64_t seed, uint64_t index) {
   return z ^ (z >> 31);
 }
 
-/// Numbers that are made together: loops over so many fill vectors, and stay in the first cache.
+/// How many numbers are made together: enough to fill vectors, and few enough for the L1 cache.
 constexpr int64_t atOnce = 256;
 
 /// The normal numbers of `count` elements from `first` on, by Box and Muller's transform, in
-/// arithmetic that is the same on every machine.
+/// arithmetic that gives the same on every machine.
 void makeNormals(uint64_t seed, int64_t first, int64_t count, float *normals) {
   FloatArithmetic arithmetic;
   int32_t highBits[atOnce], lowBits[atOnce];

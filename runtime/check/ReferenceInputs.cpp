@@ -19,7 +19,7 @@ Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
   if (Status status = checkIsAttention(options, "a reference"); !status)
     return status.error();
   KernelOptions anywhere = options;
-  anywhere.target = "host"; // a reference is of no target
+  anywhere.target = "host"; // a reference does not depend on the target
   if (Result<KernelSpecification> valid = makeSpecification(anywhere, "host"); !valid)
     return valid.error();
   Result<Variant> variant =
@@ -55,7 +55,7 @@ std::optional<Dropout> dropoutOf(const ReferenceInputs &inputs) {
   for (size_t i = 0; i < dropoutScalarCount; ++i)
     scalars[i] = inputs.arguments.scalarBits[*inputs.firstOfDropout + i];
   const Tensor &state = inputs.arguments.captures[*inputs.firstOfDropout + dropoutScalarCount];
-  int32_t words[dropoutStateWords] = {}; // none are as zeros
+  int32_t words[dropoutStateWords] = {}; // a missing state counts as zeros
   for (int64_t i = 0; i < state.extents[0]; ++i)
     words[i] = static_cast<const int32_t *>(state.data)[i * state.strides[0]];
   return Dropout::ofScalars(scalars, words);

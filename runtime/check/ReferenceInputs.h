@@ -1,4 +1,4 @@
-//===- ReferenceInputs.h - What both references begin with ------*- C++ -*-===//
+//===- ReferenceInputs.h - What both references need ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -15,30 +15,31 @@
 
 namespace tesela {
 
-/// A variant and arguments that fit it.
+/// A variant, and arguments that were checked against it.
 struct ReferenceInputs {
   Variant variant;
   CheckedArguments arguments;
-  std::optional<size_t> firstOfDropout; ///< the number of its first parameter; nothing without it
+  std::optional<size_t> firstOfDropout; ///< index of the first parameter of dropout; nullopt
+                                        ///< without dropout
 };
 
-/// The parameters of a launch: the variant's, and behind them dropout's where it has one.
+/// The parameters of a launch: the variant's, then dropout's if it has dropout.
 std::vector<Parameter> parametersOfLaunch(const KernelOptions &options, const Variant &variant);
-/// Where a launch's parameters of dropout begin; nothing without it.
+/// The index of the first parameter of dropout; nullopt without dropout.
 std::optional<size_t> firstOfDropout(const KernelOptions &options, const Variant &variant);
 
-/// The launch's dropout, where it has one. Its state is in host memory.
+/// The launch's dropout, if it has dropout. Its state is in host memory.
 std::optional<Dropout> dropoutOf(const ReferenceInputs &inputs);
 
-/// Parses the variant and checks the arguments, o and lse left out.
+/// Parses the variant and checks the arguments, except o and lse.
 Result<ReferenceInputs> referenceInputs(const KernelOptions &options,
                                         const LaunchArguments &arguments, int alignment);
 
-/// What the interpreter takes. Captures stay where they are.
+/// The arguments of the interpreter. Captured tensors are not copied.
 Bindings bindingsOf(const Variant &variant, const CheckedArguments &arguments);
 
-/// A reference for `rows` of `inputs` with arrays of the right sizes. Code::outOfMemory where the
-/// machine has no memory for them.
+/// A reference for `rows` of `inputs`, with arrays of the right sizes. Code::outOfMemory: the
+/// machine has too little memory for them.
 Result<Reference> emptyReference(const KernelOptions &options, const ReferenceInputs &inputs,
                                  const RowList &rows);
 

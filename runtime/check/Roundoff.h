@@ -1,4 +1,4 @@
-//===- Roundoff.h - What a rounding costs ----------------------*- C++ -*-===//
+//===- Roundoff.h - Errors of rounding -------------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,7 +9,7 @@
 
 namespace tesela {
 
-/// Of a normal number, relative to it.
+/// The largest relative error when a normal number is rounded.
 inline double unitRoundoff(ElementType type) {
   switch (type) {
   case ElementType::bf16:
@@ -21,7 +21,7 @@ inline double unitRoundoff(ElementType type) {
   }
 }
 
-/// Half the distance of the type's subnormal numbers: what rounding one costs.
+/// The largest absolute error when a subnormal number is rounded.
 inline double subnormalRoundoff(ElementType type) {
   switch (type) {
   case ElementType::bf16:

@@ -14,16 +14,16 @@
 
 namespace tesela {
 
-/// Numbers (b * H + h) * Sq + q, ascending; none: all rows. The reference of a list has B and H of
-/// 1, and one query a row.
+/// Row numbers (b * H + h) * Sq + q, ascending; nullopt: all rows. The reference of a list has B =
+/// H = 1 and one query per row.
 using RowList = std::optional<std::vector<int64_t>>;
 
-/// hostReference() of `rows` alone.
+/// hostReference() for `rows` only.
 Result<Reference> hostReferenceOf(const RowList &rows, const KernelOptions &options,
                                   const LaunchArguments &arguments, int threads);
 
-/// deviceReference() of `rows` alone, by the oracle on the backend's GPU: behind what `stream` was
-/// given before. `oracles` keeps cubins by their source.
+/// deviceReference() for `rows` only, by the oracle on the backend's GPU, after earlier work on
+/// `stream`. `oracles` caches cubins by their source.
 Result<Reference> deviceReferenceOf(const RowList &rows, const Backend &backend,
                                     OnceMap<std::string> &oracles, const KernelOptions &options,
                                     const LaunchArguments &arguments, void *stream);

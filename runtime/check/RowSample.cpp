@@ -14,7 +14,7 @@ namespace tesela {
 
 namespace {
 
-/// splitmix64 (Steele et al. 2014): the same with every compiler.
+/// splitmix64 (Steele et al. 2014): gives the same with every compiler.
 class Numbers {
 public:
   /// In [0, end).
@@ -30,7 +30,7 @@ private:
 };
 
 constexpr int64_t pairs = int64_t(1) << 20, leastRows = 64, mostRows = 1024;
-/// The blocks of all targets have multiples of so many queries, but for small ones of the host.
+/// Blocks of queries are multiples of this on all targets, except for small ones of the host.
 constexpr int64_t blockEdge = 64;
 
 } // namespace
@@ -47,7 +47,8 @@ std::vector<int64_t> sampleRows(const Extents &extents) {
   }
   Numbers numbers;
   std::set<int64_t> chosen = {0, all - 1};
-  for (int64_t i = 0; i < count / 2; ++i) { // the first of a block, or the last of the one before
+  for (int64_t i = 0; i < count / 2; ++i) { // the first row of a block, or the last of the one
+                                            // before
     int64_t query = numbers.below(queries) / blockEdge * blockEdge - numbers.below(2);
     chosen.insert(numbers.below(heads) * queries + std::max<int64_t>(query, 0));
   }

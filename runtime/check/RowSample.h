@@ -1,4 +1,4 @@
-//===- RowSample.h - Which rows of a launch are looked at -------*- C++ -*-===//
+//===- RowSample.h - Which rows of a launch are verified --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,10 +13,10 @@
 
 namespace tesela {
 
-/// Rows of a launch, ascending, by the number (b * H + h) * Sq + q: the same for the same extents.
-/// The first and the last; others at random, up to half of them at an edge of a block of queries.
-/// So many that the reference has 2^20 pairs, but at least 64 and at most 1024; all where there are
-/// fewer. None where no pair is computed.
+/// A sample of a launch's rows, as ascending numbers (b * H + h) * Sq + q; equal extents give equal
+/// samples. It has the first and the last row, and random ones, up to half of them at the edge of a
+/// block of queries. The reference has about 2^20 pairs, but there are at least 64 and at most 1024
+/// rows, or all if there are fewer. Empty if no pair is computed.
 std::vector<int64_t> sampleRows(const Extents &extents);
 
 /// "b 0, h 3, q 17"

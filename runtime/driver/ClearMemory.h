@@ -11,9 +11,9 @@
 
 namespace tesela::cuda {
 
-/// Sets `bytes` at each address to 0, which nothing uses yet, and waits for that alone: on a stream
-/// of its own, since the default stream would wait for launches, and fails while a graph is
-/// captured on another one. The device's context must be current.
+/// Sets `bytes` at each address to 0 and waits for that only. Nothing else may use the memory yet.
+/// It uses its own stream, because the default stream would wait for launches, and fails while
+/// another stream captures a graph. The device's context must be current.
 Status clearMemory(const DriverApi &api, std::span<const DevicePointer> addresses, size_t bytes);
 
 } // namespace tesela::cuda

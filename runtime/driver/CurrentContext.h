@@ -1,4 +1,4 @@
-//===- CurrentContext.h - A context for as long as it is needed -*- C++ -*-===//
+//===- CurrentContext.h - Makes a CUDA context current ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,7 +9,7 @@
 
 namespace tesela::cuda {
 
-/// Makes `context` current for the calling thread unless it is so; true where cuCtxPopCurrent must
+/// Makes `context` current for the calling thread, if it is not. True: cuCtxPopCurrent must
 /// follow.
 inline Result<bool> makeCurrent(const DriverApi &api, CUctx_st *context) {
   CUctx_st *current = nullptr;
@@ -20,8 +20,8 @@ inline Result<bool> makeCurrent(const DriverApi &api, CUctx_st *context) {
   return true;
 }
 
-/// Makes a context current for the calling thread for as long as this lives; the
-/// caller's own is current again after it.
+/// Makes a context current for the calling thread during its life; then the caller's is current
+/// again.
 class CurrentContext {
 public:
   CurrentContext(const DriverApi &api, CUctx_st *context) : api(api) {
@@ -45,9 +45,9 @@ private:
   bool pushed = false;
 };
 
-/// While this lives, what the calling thread allocates, frees and loads leaves the captures of
-/// graphs alone that other threads, or this one, have begun: in the mode that captures mostly have
-/// they would be refused and broken. None of it is captured.
+/// During its life, the calling thread may allocate, free and load without disturbing captures that
+/// this or another thread has begun. In the default capture mode such calls would fail and break
+/// the capture. Nothing of them is captured.
 class RelaxedCapture {
 public:
   explicit RelaxedCapture(const DriverApi &api) : api(api) {

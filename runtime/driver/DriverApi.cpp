@@ -52,7 +52,7 @@ Result<DriverApi> DriverApi::open(const std::vector<std::string> &names) {
     return library.error().within("CUDA");
   const std::string &opened = library->name();
   DriverApi api;
-  // The version first, which needs no cuInit: an old driver lacks functions of the table.
+  // First the version, which needs no cuInit, because an old driver lacks functions of the table.
   if (Result<void *> address = library->find("cuDriverGetVersion"))
     api.cuDriverGetVersion = reinterpret_cast<decltype(api.cuDriverGetVersion)>(*address);
   else
@@ -76,9 +76,9 @@ Result<DriverApi> DriverApi::open(const std::vector<std::string> &names) {
 
 static std::optional<DriverApi> opened;
 
-/// In a child of fork(): nothing calls CUDA any more, whatever it holds.
+/// In a child of fork(), replaces all functions, so that no object of the parent can call CUDA.
 static void closeInChild() {
-  static constexpr int errorNotInitialized = 3; // CUDA's own word for it
+  static constexpr int errorNotInitialized = 3; // CUDA_ERROR_NOT_INITIALIZED
   if (!opened)
     return;
 #define TESELA_ENTRY(name, parameters)                                                             \
@@ -91,7 +91,7 @@ static void closeInChild() {
 [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, closeInChild);
 
 Result<const DriverApi *> driver() {
-  UnfinishedWork work; // to open it takes tenths of a second
+  UnfinishedWork work; // opening takes tenths of a second
   if (Status status = work.mayBegin(); !status)
     return status.error();
   static std::mutex mutex;

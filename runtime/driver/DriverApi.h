@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libcuda is opened at run time and its functions are declared here by hand: building
-// needs no CUDA toolkit. Where cuda.h is found, a test holds the table and the
-// constants against it. Source: the CUDA Driver API reference.
+// libcuda is opened at run time and its functions are declared here by hand, so building needs no
+// CUDA toolkit. If cuda.h is found, a test compares the table and the constants with it. Source:
+// the CUDA Driver API reference.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_DRIVER_DRIVERAPI_H
@@ -47,7 +47,7 @@ enum FunctionAttribute {
   maxDynamicSharedSizeBytes = 8,
 };
 
-/// CUjit_option: what is said to the driver's assembler.
+/// CUjit_option: options of the driver's assembler.
 enum JitOption {
   jitErrorLogBuffer = 5,
   jitErrorLogBufferSizeBytes = 6,
@@ -59,7 +59,8 @@ enum JitOption {
 /// CUjitInputType.
 enum JitInput { jitInputPtx = 1 };
 
-/// CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion and -FloatOOBfill, as far as used.
+/// CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion and -FloatOOBfill; only the used
+/// values.
 enum TensorMapOption {
   tensorMapUint8 = 0,
   tensorMapFloat16 = 6,
@@ -70,7 +71,7 @@ enum TensorMapOption {
   tensorMapFillZeros = 0,
 };
 
-/// CUstreamCaptureMode and CUstream_flags, as far as used.
+/// CUstreamCaptureMode and CUstream_flags; only the used values.
 enum StreamOption { captureModeRelaxed = 2, streamNonBlocking = 1 };
 
 /// CUuserObject_flags and CUuserObjectRetain_flags.
@@ -79,7 +80,7 @@ enum UserObjectOption { userObjectNoDestructorSync = 1, graphTakesReference = 1 
 /// CUstreamCaptureStatus.
 enum CaptureStatus { captureNone = 0, captureActive = 1, captureInvalidated = 2 };
 
-/// CUlaunchAttributeID: the kernel may begin while the one before it in the stream ends.
+/// CUlaunchAttributeID: the kernel may begin while the previous one in the stream ends.
 enum LaunchAttributeId { launchProgrammaticStreamSerialization = 6 };
 
 /// CUlaunchAttribute, whose value is a union of 64 bytes.
@@ -97,7 +98,7 @@ struct LaunchConfig {
   unsigned attributeCount;
 };
 
-/// CUresult, as far as the code names them; what is known of each stands in DriverErrors.cpp.
+/// CUresult; only the values that the code names. DriverErrors.cpp has all of them.
 enum ResultCode {
   success = 0,
   errorOutOfMemory = 2,
@@ -105,17 +106,17 @@ enum ResultCode {
   errorInvalidHandle = 400,
 };
 
-/// What a CUresult is to a caller.
+/// A CUresult as an error for callers.
 struct DriverError {
   int result;
   Code code;
   const char *remedy; ///< what to do; never empty
 };
-/// The same answer for all that the driver does not document.
+/// All codes that the driver does not document give the same answer.
 const DriverError &driverError(int result);
 
-/// The table: each function under the name that libcuda exports, and its parameters.
-/// All return a CUresult (an int here).
+/// The table: each function by its name in libcuda, with its parameters. All return a CUresult (an
+/// int here).
 #define TESELA_CUDA_DRIVER_TABLE(ENTRY)                                                            \
   ENTRY(cuInit, (unsigned int flags))                                                              \
   ENTRY(cuDriverGetVersion, (int *version))                                                        \
@@ -180,35 +181,35 @@ const DriverError &driverError(int result);
          const uint64_t *extents, const uint64_t *strideBytes, const uint32_t *box,                \
          const uint32_t *elementStrides, int interleave, int swizzle, int promotion, int fill))
 
-/// libcuda's functions, and the conversion of what they return.
+/// libcuda's functions, and the conversion of their results.
 struct DriverApi {
 #define TESELA_ENTRY(name, parameters) int(*name) parameters = nullptr;
   TESELA_CUDA_DRIVER_TABLE(TESELA_ENTRY)
 #undef TESELA_ENTRY
   int version = 0; ///< CUDA version of the driver: 13000 for 13.0
-  /// This process is a child of fork(), and its parent had opened the driver: no function of it
-  /// does anything, since CUDA's own would crash or hang here.
+  /// This process is a child of fork() whose parent had opened the driver. The functions then do
+  /// nothing but fail, because CUDA's own would crash or hang here.
   bool isParents = false;
-  /// The first with tensor maps and numbered streams, and with the PTX 8.0 that sm_90 needs.
+  /// The first version with tensor maps, numbered streams, and PTX 8.0, which sm_90 needs.
   static constexpr int oldestVersion = 12000;
 
-  /// Whether a launch may begin while the one before it ends. Since CUDA 12.3 a graph's edges say
-  /// so, too; before that all launches follow each other, in graphs and elsewhere.
+  /// Whether a launch may begin while the previous one ends. Since CUDA 12.3 graphs support that
+  /// too. Before, launches never overlap, in graphs and elsewhere.
   bool overlapsLaunches() const { return version >= 12030; }
 
-  /// `result` of `call` as a Status: it names the call, gives the driver's own text,
-  /// and a remedy where one is known.
+  /// Converts `result` of `call` to a Status. The message has the call, the driver's own text, and
+  /// the remedy.
   Status check(int result, const char *call) const;
   /// "13.0".
   std::string versionText() const;
 
-  /// Opens the driver under one of `names` and initialises it. Code::notFound: there is none.
-  /// Code::unsupported: it is older than `oldestVersion`.
+  /// Opens the driver by the first of `names` that works and initialises it. Code::notFound: there
+  /// is none. Code::unsupported: it is older than `oldestVersion`.
   static Result<DriverApi> open(const std::vector<std::string> &names);
 };
 
-/// The process's driver. Once it is open, all calls give the same; until then each tries anew. In a
-/// child of fork() it is DriverApi::isParents.
+/// The process's driver. Once it is open, all calls return the same; until then each call tries
+/// again. In a child of fork() DriverApi::isParents may be set.
 Result<const DriverApi *> driver();
 
 } // namespace tesela::cuda

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What to do about each CUresult. Source: the CUDA Driver API reference, CUresult (CUDA 13.0); a
-// test holds the list against cuda.h.
+// The remedy for each CUresult. Source: the CUDA Driver API reference, CUresult (CUDA 13.0). A test
+// compares the list with cuda.h.
 //
 //===----------------------------------------------------------------------===//
 #include "driver/DriverApi.h"
@@ -33,7 +33,7 @@ static constexpr const char *captureJoins =
     "the streams of a capture into a graph are joined wrongly: see the CUDA programming guide on "
     "stream capture";
 
-/// In the order of the numbers.
+/// Sorted by number.
 static constexpr DriverError errors[] = {
     {1, Code::driver,
      "an argument has a value that the driver does not take: please report it with the launch's "

@@ -6,7 +6,7 @@
 
 namespace tesela::cuda {
 
-/// The box's columns: the 128 bytes that the swizzle permutes.
+/// The columns of a box: the 128 bytes that the swizzle permutes.
 static uint32_t boxColumnsOf(ElementType type) { return uint32_t(128 / elementSize(type)); }
 
 static int tensorMapType(ElementType type) {

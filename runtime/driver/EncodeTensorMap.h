@@ -10,8 +10,8 @@
 
 namespace tesela::cuda {
 
-/// Encodes `tiling` into `map`, on the host alone and without allocation. The device's context
-/// must be current. Code::driver where the driver refuses it.
+/// Encodes `tiling` into `map`, on the host and without allocation. The device's context must be
+/// current. Code::driver: the driver refuses it.
 Status encodeTensorMap(const DriverApi &api, const TensorTiling &tiling, TensorMap &map);
 
 } // namespace tesela::cuda

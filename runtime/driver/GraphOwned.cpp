@@ -17,16 +17,16 @@ namespace {
 
 using Kept = std::shared_ptr<const void>;
 
-/// What waits to go, and the thread on which it goes.
+/// The objects that are to be destroyed, and the thread that destroys them.
 class Releases {
 public:
-  /// Lives until the process ends: a graph may be destroyed at any time.
+  /// Lives until the process ends, because a graph may be destroyed at any time.
   static Releases &all() {
     static auto *releases = new Releases;
     return *releases;
   }
 
-  /// Starts the thread. Throws std::system_error where the system gives none.
+  /// Starts the thread. Throws std::system_error if the system gives none.
   void start() {
     std::lock_guard lock(mutex);
     if (!isStarted)
@@ -93,7 +93,7 @@ Status keepForGraph(const DriverApi &api, CUgraph_st *graph, Kept kept) {
           "cuUserObjectCreate");
       !status)
     return status;
-  owned.release(); // the object's
+  owned.release(); // the user object owns it now
   Status status = api.check(api.cuGraphRetainUserObject(graph, object, 1, graphTakesReference),
                             "cuGraphRetainUserObject");
   if (!status)

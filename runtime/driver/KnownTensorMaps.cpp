@@ -7,8 +7,8 @@
 namespace tesela::cuda {
 
 size_t KnownTensorMaps::place(uint64_t owner, const TensorTiling &tiling) {
-  // Addresses and strides are multiples of large powers of two. A product's upper bits depend on
-  // all of a number's; they come down before the next one.
+  // Addresses and strides are multiples of large powers of two. The upper bits of a product depend
+  // on all bits of a number, so they are mixed into the lower ones before the next number.
   constexpr uint64_t golden = 0x9e3779b97f4a7c15; // 2^64 divided by the golden ratio
   uint64_t mixed = reinterpret_cast<uintptr_t>(tiling.address) + owner;
   for (uint64_t number : {tiling.extents[1], tiling.extents[2], tiling.strideBytes[0],

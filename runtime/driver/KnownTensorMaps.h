@@ -11,25 +11,25 @@
 
 namespace tesela::cuda {
 
-/// Tensor maps by what they were encoded from. A launch for sm_90 has four, and the driver takes
-/// 0.15 to 0.39 us for each. An allocator gives the next call the addresses of the last one, and a
-/// model's layers have theirs, so that most were encoded before.
+/// A cache of encoded tensor maps. A launch for sm_90 has four, and the driver needs 0.15 to 0.39
+/// us for each. Most were encoded before, because allocators reuse addresses and a model's layers
+/// keep theirs.
 ///
-/// A map stays right when its memory is freed and used again: it holds the address, the extents,
-/// the strides, the element type and the box, and nothing of the allocation or its contents. What
-/// is encoded from the same numbers is the same map.
+/// A map stays valid when its memory is freed and reused: it contains only the address, extents,
+/// strides, element type and box, and nothing about the allocation or its contents. Equal inputs
+/// give equal maps.
 class KnownTensorMaps {
 public:
-  /// The map of `tiling` for a device, known or encoded now. `owner` is a number of whoever uses
-  /// the device, more than 0, which nobody else ever has.
+  /// The map of `tiling` for a device, from the cache or encoded now. `owner`, above 0, identifies
+  /// the caller's use of the device and is never reused.
   Status find(const DriverApi &api, uint64_t owner, const TensorTiling &tiling, TensorMap &map);
 
 private:
-  /// The attention of 32 layers has 128 tensors. Where two want one place, the later one has it:
-  /// with this many places, which are 128 KiB a thread, that happens to some 25 of 128.
+  /// The attention of 32 layers has 128 tensors. If two share a place, the later one replaces the
+  /// other. With 512 places, 128 KiB per thread, that happens to about 25 of 128.
   static constexpr size_t count = 512;
   struct Entry {
-    uint64_t owner = 0; ///< nobody's: nothing is known
+    uint64_t owner = 0; ///< 0: the entry is empty
     TensorTiling tiling;
     TensorMap map;
   };

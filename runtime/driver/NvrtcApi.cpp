@@ -72,7 +72,7 @@ Result<NvrtcApi> NvrtcApi::open(const std::vector<std::string> &names) {
   return api;
 }
 
-/// Library names in the order they are tried.
+/// Library names, in the order in which they are tried.
 static std::vector<std::string> nvrtcNames() {
   std::vector<std::string> folders = {""};
   if (const char *home = std::getenv("CUDA_HOME"))

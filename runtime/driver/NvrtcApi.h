@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// libnvrtc is opened at run time, as libcuda is; it compiles the oracle. Source: the
-// NVRTC documentation.
+// libnvrtc is opened at run time, like libcuda. It compiles the oracle. Source: the NVRTC
+// documentation.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_DRIVER_NVRTCAPI_H
@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
-struct _nvrtcProgram; // as nvrtc.h declares it
+struct _nvrtcProgram; // as in nvrtc.h
 
 namespace tesela::cuda {
 
-/// The table: each function under the name that libnvrtc exports, and its parameters.
-/// All return an nvrtcResult (an int here).
+/// The table: each function by its name in libnvrtc, with its parameters. All return an nvrtcResult
+/// (an int here).
 #define TESELA_NVRTC_TABLE(ENTRY)                                                                  \
   ENTRY(nvrtcVersion, (int *major, int *minor))                                                    \
   ENTRY(nvrtcCreateProgram,                                                                        \
@@ -41,18 +41,18 @@ struct NvrtcApi {
 #undef TESELA_ENTRY
   const char *(*nvrtcGetErrorString)(int result) = nullptr;
 
-  /// `result` of `call` as a Status with NVRTC's own text.
+  /// Converts `result` of `call` to a Status with NVRTC's own text.
   Status check(int result, const char *call) const;
 
-  /// Compiles CUDA C++ to a cubin for `sm` (90: sm_90). `name` stands in
-  /// messages. A source with errors is Code::defect: Tesela wrote it.
+  /// Compiles CUDA C++ to a cubin for `sm` (90: sm_90). `name` appears in messages. An error in the
+  /// source is Code::defect, because Tesela wrote the source.
   Result<std::string> compile(const std::string &source, const std::string &name, int sm) const;
 
   static Result<NvrtcApi> open(const std::vector<std::string> &names);
 };
 
-/// The process's NVRTC, opened on the first call: version 13, else 12, from the
-/// loader's path, $CUDA_HOME or /usr/local/cuda. Code::notFound names what was tried.
+/// The process's NVRTC, opened by the first call: version 13, else 12, from the loader's path,
+/// $CUDA_HOME or /usr/local/cuda. Code::notFound lists what was tried.
 Result<const NvrtcApi *> nvrtc();
 
 } // namespace tesela::cuda

@@ -32,7 +32,7 @@ const char *eventName(Event::Kind kind) {
   return "unknown event";
 }
 
-/// A caller's function may throw; nothing passes the library's boundary.
+/// A caller's function may throw, but no exception may leave the library.
 template <typename Callback, typename Argument>
 static void callQuietly(const Callback &callback, const Argument &argument) {
   try {

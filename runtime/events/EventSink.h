@@ -11,7 +11,7 @@
 
 namespace tesela {
 
-/// A context's callbacks. Without any it is silent and costs a test of a pointer.
+/// A context's callbacks. Without callbacks, an event costs one test of a pointer.
 class EventSink {
 public:
   using Log = std::function<void(const std::string &)>;
@@ -19,10 +19,10 @@ public:
   EventSink() = default;
   EventSink(Log log, EventCallback events) : log(std::move(log)), events(std::move(events)) {}
 
-  /// Whether anybody listens: what is costly to say is made only then.
+  /// Whether there is a callback for events. Callers prepare costly events only then.
   bool wantsEvents() const { return bool(events); }
   void emit(const Event &event) const;
-  /// To the log and, as Event::Kind::warning, to the events.
+  /// Sends the sentence to the log, and to the events as Event::Kind::warning.
   void warn(const std::string &sentence) const;
 
 private:

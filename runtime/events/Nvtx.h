@@ -1,4 +1,4 @@
-//===- Nvtx.h - The tables between a program and a profiler -----*- C++ -*-===//
+//===- Nvtx.h - NVTX's tables between program and profiler ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -21,16 +21,16 @@ enum Module {
   core2Module,
   syncModule
 };
-/// NvtxCallbackIdCore, as far as used.
+/// NvtxCallbackIdCore, only the functions that are used.
 enum CoreFunction { rangePushA = 9, rangePop = 11 };
-/// Numbers of a module's functions and 1, NVTX_CBID_..._SIZE: the first one is none.
+/// The number of a module's functions plus 1, NVTX_CBID_..._SIZE: index 0 is no function.
 constexpr unsigned coreSize = 16, cudaSize = 9, openClSize = 15, cudaRuntimeSize = 7,
                    core2Size = 16, syncSize = 7;
 
 using Function = void (*)();
 
-/// NvtxExportTableCallbacks. The table of a module has a pointer to where each function's pointer
-/// lies.
+/// NvtxExportTableCallbacks. A module's table has for each function the address of its
+/// pointer.
 struct Callbacks {
   size_t size;
   int (*functionTable)(int module, Function ***table, unsigned *size);
@@ -44,8 +44,8 @@ struct VersionInfo {
 };
 
 using GetExportTable = const void *(*)(uint32_t id);
-/// The type of the function InitializeInjectionNvtx2, which the profiler's library exports. 0: it
-/// does not want to listen.
+/// The type of InitializeInjectionNvtx2, which the profiler's library exports. It returns 0 if the
+/// profiler does not want to listen.
 using Initialize = int (*)(GetExportTable getExportTable);
 
 } // namespace tesela::nvtx

@@ -17,7 +17,7 @@ using namespace nvtx;
 
 namespace {
 
-/// The functions of a module that nobody, or a profiler, has given.
+/// A module's functions: null until the profiler sets them.
 template <unsigned size> struct FunctionTable {
   std::array<Function, size> functions{};
   std::array<Function *, size + 1> pointers{}; ///< the first and the last are null
@@ -30,7 +30,7 @@ template <unsigned size> struct FunctionTable {
 
 struct Tables {
   FunctionTable<coreSize> core;
-  // Never called. A profiler may ask for them all.
+  // Never called, but a profiler may ask for every table.
   FunctionTable<cudaSize> cuda;
   FunctionTable<openClSize> openCl;
   FunctionTable<cudaRuntimeSize> cudaRuntime;
@@ -77,7 +77,7 @@ const void *exportTable(uint32_t id) {
                               : nullptr;
 }
 
-/// What the profiler gave, null where there is none.
+/// The functions that the profiler gave; null if none listens.
 struct Profiler {
   int (*push)(const char *message) = nullptr;
   int (*pop)() = nullptr;
@@ -110,7 +110,7 @@ ProfilerRange::ProfilerRange(const char *what, const std::string &name) {
   const Profiler &listener = profiler();
   if (!listener.push)
     return;
-  char message[160]; // what does not fit is cut
+  char message[160]; // longer messages are truncated
   std::snprintf(message, sizeof message, "tesela: %s %s", what, name.c_str());
   listener.push(message);
   pushed = true;

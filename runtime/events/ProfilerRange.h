@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVTX without its headers. A profiler (Nsight Systems, Nsight Compute) names a library in the
-// variable NVTX_INJECTION64_PATH; a program that has something to say opens it, hands it a table of
-// pointers, and calls what it has put there. These tables are the contract between any program and
-// any profiler: they never change, only grow. Where the headers are found, a test holds what stands
-// in Nvtx.h against them. Source: NVTX 3, nvtxDetail/nvtxInit.h and nvtxTypes.h.
+// NVTX without its headers. A profiler (Nsight Systems, Nsight Compute) sets NVTX_INJECTION64_PATH
+// to a library. The program opens that library, gives it a table of pointers, and later calls the
+// functions that the library has put there. These tables are the contract between all programs and
+// profilers: they may grow, but never change. If NVTX's headers are found, a test compares Nvtx.h
+// with them. Source: NVTX 3, nvtxDetail/nvtxInit.h and nvtxTypes.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_EVENTS_PROFILERRANGE_H
@@ -17,8 +17,8 @@
 
 namespace tesela {
 
-/// From its making to its end the calling thread's time stands under "tesela: WHAT NAME", where a
-/// profiler listens. Else it costs a test. Allocates nothing.
+/// Marks the calling thread's time during its life as "tesela: WHAT NAME", if a profiler listens.
+/// Else it costs one test. Allocates nothing.
 class ProfilerRange {
 public:
   ProfilerRange(const char *what, const std::string &name);
@@ -26,7 +26,7 @@ public:
   ProfilerRange &operator=(const ProfilerRange &) = delete;
   ~ProfilerRange();
 
-  /// Whether a profiler listens; found out once a process.
+  /// Whether a profiler listens; determined once per process.
   static bool isHeard();
 
 private:

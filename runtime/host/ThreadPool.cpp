@@ -12,8 +12,8 @@
 
 namespace tesela {
 
-/// Threads of all pools of the process that are at work, the callers' included; above them the
-/// process's number: what a child of fork() finds there is its parent's count.
+/// The low half counts working threads of all pools in the process, including callers. The high
+/// half is the process's number, because a child of fork() finds its parent's count here.
 static std::atomic<uint64_t> working = 0;
 static constexpr int countBits = 32;
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -34,14 +34,14 @@ ThreadPool::Workers::Workers(int count) {
   int usable = usableProcessors();
   if (count <= 0)
     count = usable;
-  most = std::max(count, usable); // alone it has all that it was made with
+  most = std::max(count, usable); // a run that is alone uses all threads of its pool
   scratch.resize(count);
   threads.reserve(count);
   try {
     for (int index = 1; index < count; ++index)
       threads.emplace_back(&Workers::worker, this, index);
   } catch (const std::system_error &) {
-    // The machine gives no more threads: those that started do the work.
+    // The system gives no more threads. Those that started do the work.
   }
 }
 
@@ -62,7 +62,7 @@ void ThreadPool::Workers::takeItems(int index) {
       return Status::success();
     });
     if (!done) {
-      next = items; // for the others, too
+      next = items; // so the other threads take no more items
       std::lock_guard lock(mutex);
       if (failure)
         failure = done;
@@ -78,7 +78,7 @@ void ThreadPool::Workers::worker(int index) {
     if (stopping)
       return;
     seen = generation;
-    if (!work || index > helpers) // woke after the run had ended, or is not needed
+    if (!work || index > helpers) // the run had ended before it woke, or it is not needed
       continue;
     ++busy;
     lock.unlock();

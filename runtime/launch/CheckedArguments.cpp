@@ -19,12 +19,12 @@ namespace tesela {
 
 namespace {
 
-/// Kernels keep extents in i32.
+/// Kernels store extents in i32.
 constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
-/// Kernels add a block's rows, keys or prefetched blocks to a position in i32.
+/// Kernels add the rows, keys or prefetched blocks of a block to a position in i32.
 constexpr int64_t maxLength = (int64_t(1) << 31) - 4096;
 
-/// The launch's extents by their index.
+/// The indices of the launch's extents.
 enum ExtentIndex { batch, heads, kvHeads, queries, keys };
 
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
@@ -51,7 +51,7 @@ std::string is(const DeclaredTensor &declared, const Tensor &tensor) {
   return declared.name + " is " + describe(tensor);
 }
 
-/// A tensor of the declared type and rank, with extents that kernels can count.
+/// Checks type and rank, and that kernels can count the extents.
 Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
   if (tensor.type != declared.type)
     return invalid(is(declared, tensor) + ", the kernel was compiled for " +
@@ -71,7 +71,7 @@ Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
   return Status::success();
 }
 
-/// Address and strides. Sets the strides of extents of 1 to 0 (the last to 1).
+/// Checks address and strides. Sets the strides of extents of 1 to 0 (the last to 1).
 Status checkLayout(const DeclaredTensor &declared, Tensor &tensor, int alignment) {
   const std::string &name = declared.name;
   int last = tensor.rank - 1;
@@ -99,7 +99,7 @@ Status checkLayout(const DeclaredTensor &declared, Tensor &tensor, int alignment
   for (int axis = 0; axis < last; ++axis)
     if (tensor.strides[axis] < 0)
       return invalid(strideIs(axis) + ", it must not be negative: copy the tensor");
-  // From here a stride in bytes fits 63 bits.
+  // From here on, a stride in bytes fits 63 bits.
   if (!spanFits(tensor))
     return checkSpan(is(declared, tensor), tensor);
   for (int axis = 0; axis < last; ++axis) {
@@ -125,15 +125,15 @@ Result<float> checkScale(std::optional<double> scale, int headDim) {
     return invalid(is() + ", it must be finite");
   if (*scale < 0)
     return invalid(is() + ", it must be positive: negate q and pass " + fmt::format("{}", -*scale));
-  constexpr float least = 0x1p-100f; // its inverse scales the other terms of a score
+  constexpr float least = 0x1p-100f; // kernels scale the other terms of a score by its inverse
   if (rounded < least)
     return invalid(
         is() + fmt::format(", it must be at least {}: for equal weights pass q of zeros", least));
   return rounded;
 }
 
-/// Takes the tensors that a signature declares and binds the launch's extents: the first tensor
-/// that names one tells it, all others must agree.
+/// Checks the tensors that a signature declares and binds the launch's extents. The first tensor
+/// that has an extent defines it; all others must agree.
 class TensorChecker {
 public:
   TensorChecker(const Signature &signature, const LaunchArguments &arguments,
@@ -157,7 +157,7 @@ private:
   const ArgumentRules &rules;
   CheckedArguments &checked;
   std::array<int64_t, 5> values{};
-  std::array<const char *, 5> sources{}; ///< who told an extent; null: nobody
+  std::array<const char *, 5> sources{}; ///< the tensor that defined the extent; null: none yet
 
   bool isLookedAt(size_t index) const {
     const DeclaredTensor &declared = signature.tensors[index];
@@ -165,7 +165,8 @@ private:
     return !isLeftOut && (rules.checkResults || !declared.isWritten);
   }
 
-  /// Runs `check` on the tensors that are looked at and have strides, or have none, in order.
+  /// Runs `check` in order on the tensors that are to be checked and that are declared `contiguous`
+  /// or not.
   template <typename Check> Status forEach(bool contiguous, const Check &check) {
     for (size_t i = 0; i < signature.tensors.size(); ++i) {
       const DeclaredTensor &declared = signature.tensors[i];
@@ -249,8 +250,8 @@ private:
     });
   }
 
-  /// What sequences leave beside their results, where these lie one after the other: kernels write
-  /// as many rows of it as of these.
+  /// Where sequences lie one after the other, kernels write as many rows of a tensor beside the
+  /// results (LSE) as of the results. So it must have at least as many rows.
   Status checkLeastRows() {
     constexpr int rows = 2;
     auto isOfAnyRows = [](const DeclaredTensor &declared, const Tensor &tensor) {
@@ -294,7 +295,7 @@ private:
                    std::to_string(value) + ": they must agree");
   }
 
-  /// False where nobody had told the extent: `actual` is it now.
+  /// Returns false if no tensor had defined the extent; `actual` then defines it.
   bool bind(const DeclaredTensor &declared, const DeclaredAxis &axis, int64_t actual) {
     if (sources[axis.value])
       return true;
@@ -303,8 +304,8 @@ private:
     return false;
   }
 
-  /// What only tensors without strides name; what nobody names and no kernel needs is 1, and of key
-  /// heads there are as many as of query heads. Then what is computed of all.
+  /// Binds extents that only contiguous tensors have. An extent that nothing defines and no kernel
+  /// needs becomes 1; Hkv becomes H. Then checks the extents that are computed from others.
   Status bindRest() {
     Status bound =
         forEach(/*contiguous=*/true, [&](const DeclaredTensor &declared, Tensor &tensor) {
@@ -355,7 +356,7 @@ private:
   Status checkMemory() {
     Status strided =
         forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
-          // Rows are copied in chunks; numbers are read one by one.
+          // Rows are copied in chunks, so they must be aligned; single numbers need not be.
           bool hasRows = declared.axes.size() == 4;
           return checkLayout(declared, tensor, hasRows ? rules.alignment : 0);
         });
@@ -366,11 +367,11 @@ private:
     });
   }
 
-  /// The extent of `axis`; nothing where any is right.
+  /// The required extent of `axis`; nullopt if any is allowed.
   std::optional<int64_t> expectedExtent(const DeclaredAxis &axis) const {
     switch (axis.kind) {
     case DeclaredAxis::Kind::any:
-    case DeclaredAxis::Kind::captured: // known once captured tensors are (checkLikeCaptures)
+    case DeclaredAxis::Kind::captured: // checked after the captured tensors (checkLikeCaptures)
       return std::nullopt;
     case DeclaredAxis::Kind::number:
       return axis.value;
@@ -400,7 +401,7 @@ private:
     return {std::string(elementTypeName(declared.type)) + "[" + shape + "]", "[" + meaning + "]"};
   }
 
-  /// Strides of extents of 1 become those of a tensor without gaps.
+  /// Sets the strides of extents of 1 to those of a contiguous tensor.
   Status checkContiguous(const DeclaredTensor &declared, Tensor &tensor) const {
     const std::string &name = declared.name;
     int rank = int(declared.axes.size());
@@ -439,7 +440,7 @@ private:
   }
 };
 
-/// Tensors whose extents are those of captured tensors.
+/// Checks the tensors whose extents must be those of captured tensors.
 Status checkLikeCaptures(const Signature &signature, const ArgumentRules &rules,
                          const CheckedArguments &checked) {
   for (size_t i = 0; i < signature.tensors.size(); ++i) {

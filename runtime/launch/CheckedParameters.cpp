@@ -33,7 +33,7 @@ std::string knownParameters(const std::vector<Parameter> &parameters, bool captu
                        : "; the variant has the " + kind + " " + names;
 }
 
-/// The arguments named `name`; fails where there are several.
+/// The argument named `name`, or null; an error if there are several.
 template <typename Argument>
 Result<const Argument *> find(const std::vector<Argument> &arguments, const std::string &name) {
   const Argument *found = nullptr;
@@ -64,7 +64,8 @@ Status checkNames(const std::vector<Argument> &arguments, const std::vector<Para
   return Status::success();
 }
 
-/// The probability, a word of the seed or of the offset, or a first position.
+/// The bits of a scalar of dropout: the probability, a word of the seed or offset, or a first
+/// position.
 Result<uint32_t> dropoutBits(const Parameter &parameter, double value) {
   if (parameter.type == ElementType::f32) {
     if (value >= 0 && value <= 1)
@@ -95,7 +96,7 @@ Result<uint32_t> scalarBits(const Parameter &parameter, double value) {
       return invalid(is() + ", it must be a whole number that fits 32 bits");
     return uint32_t(int32_t(value));
   }
-  // From here to infinity f32 would round to infinity.
+  // Finite values from here on would round to infinity in f32.
   constexpr double limit = 0x1.ffffffp127;
   if (std::isfinite(value) && std::fabs(value) >= limit)
     return invalid(is() + ", it must fit f32: at most 3.4028235e38, or infinity itself");
@@ -116,14 +117,14 @@ std::string extentText(const CaptureExtent &extent) {
 
 class CaptureChecker {
 public:
-  /// `given`: the extents that the launch gives by name, those of sequences.
+  /// `given`: the extents that the launch gives by name, of sequences.
   CaptureChecker(const Extents &extents, const std::vector<Parameter> &parameters,
                  const std::vector<NamedExtent> &given)
       : given(given) {
     size_t axes = 0;
     for (const Parameter &parameter : parameters)
       axes += parameter.extents.size();
-    known.reset(5 + axes); // at most a name an axis
+    known.reset(5 + axes); // at most one name per axis
     for (Named named : {Named{"B", extents.B}, Named{"H", extents.H}, Named{"Hkv", extents.Hkv},
                         Named{"Sq", extents.Sq}, Named{"Sk", extents.Sk}})
       known[knownCount++] = named;
@@ -177,7 +178,8 @@ private:
             : std::find_if<const Named *>(
                   known.begin(), end, [&](const Named &each) { return each.name == extent.name; });
     if (extent.coefficient != 0 && named == end) {
-      // A variant may compute with the name: it, and what it is divided from, is an i32.
+      // A variant may compute with the name, so the extent and the number it is divided from must
+      // fit i32.
       int64_t rest = actual - extent.offset;
       if (rest % extent.coefficient || rest < 0 || rest > std::numeric_limits<int32_t>::max())
         return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " +
@@ -213,8 +215,8 @@ private:
 
 } // namespace
 
-/// Whether there is an argument for each parameter, in the parameters' order: then none is
-/// searched.
+/// Whether there is an argument for each parameter, in the parameters' order. Then no name has to
+/// be searched.
 static bool areInOrder(const std::vector<Parameter> &parameters, const LaunchArguments &arguments) {
   if (arguments.scalars.size() + arguments.captures.size() != parameters.size())
     return false;
@@ -271,7 +273,7 @@ Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArg
       Result<const CaptureArgument *> argument = find(arguments.captures, parameter.name);
       if (!argument)
         return argument.error();
-      if (!*argument && isDropoutParameter(parameter)) { // without one it has no elements
+      if (!*argument && isDropoutParameter(parameter)) { // without it, the tensor has no elements
         checked.captures[i] = Tensor::contiguous(nullptr, parameter.type, {0});
         continue;
       }

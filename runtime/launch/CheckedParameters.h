@@ -9,9 +9,9 @@
 
 namespace tesela {
 
-/// Scalars and captures against the variant's parameters: each given once, of the
-/// right type; a capture's extents agree with those of the launch and with
-/// each other. Fills scalarBits and captures; `checked.extents` is set before.
+/// Checks scalars and captured tensors against the variant's parameters: each is given once and has
+/// the right type, and the extents of captured tensors agree with the launch and with each other.
+/// Fills scalarBits and captures; `checked.extents` must be set before.
 Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArguments &arguments,
                        CheckedArguments &checked);
 

@@ -15,7 +15,7 @@
 
 namespace tesela {
 
-/// What to do about a launch that is too large.
+/// Remedies for a launch that is too large.
 static constexpr const char *ofExtents =
     "split the batch, the heads or the queries over several launches";
 static constexpr const char *ofCaptures = "put the captured tensor's leading axes together";
@@ -93,7 +93,7 @@ Result<LaunchPlan::Slot> LaunchPlan::resolve(const ArgumentSlot &slot, const Art
 
 bool LaunchPlan::fitsTensor(const ArgumentSlot &slot, const TensorArgument &tensor) {
   using Kind = ArgumentSlot::Kind;
-  // What a copy in boxes takes: [batch, head, position, D].
+  // Copies in boxes need the axes [batch, head, position, D].
   bool hasBoxes = tensor.extents.size() == 4 && !tensor.contiguous;
   switch (slot.kind) {
   case Kind::data:
@@ -104,7 +104,7 @@ bool LaunchPlan::fitsTensor(const ArgumentSlot &slot, const TensorArgument &tens
   case Kind::coordinateStep:
     return hasBoxes && (slot.axis == 0 || slot.axis == 1);
   case Kind::tensorMap: {
-    // The heads of a box share a key/value head: those are query heads.
+    // Several heads of a box share a key/value head, so they must be query heads.
     bool hasQueryHeads = hasBoxes && tensor.extents[1] && tensor.extents[1]->text() == "H";
     return hasBoxes && elementSize(tensor.type) <= 2 && slot.axis >= 1 && slot.axis <= 256 &&
            slot.heads >= 1 && slot.heads <= 256 && (slot.heads == 1 || hasQueryHeads);
@@ -120,7 +120,8 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
   if (!signature)
     return signature.error();
   plan.signature_ = std::move(*signature);
-  // A grid's x extent is below 2^31. Expressions hold what leaves 64 bits at the largest number.
+  // A grid's x extent is below 2^31. An expression that overflows 64 bits evaluates to the largest
+  // number.
   plan.maxItems = artifact.target.kind == Target::Kind::cuda
                       ? std::numeric_limits<int32_t>::max()
                       : std::numeric_limits<int64_t>::max() - 1;
@@ -145,7 +146,7 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
       tensorMaps += slot.kind == ArgumentSlot::Kind::tensorMap;
       plan.usesCounter |= slot.kind == ArgumentSlot::Kind::counter;
     }
-    // Of a tensor whose elements are read one by one the kernel takes the last axis' stride, too.
+    // If a tensor's elements are read one by one, the kernel also takes the last axis' stride.
     for (const Slot &last : step.slots)
       if (last.kind == ArgumentSlot::Kind::stride && last.owner == Owner::tensor &&
           last.axis + 1 == int(artifact.tensors[last.index].extents.size()))
@@ -233,8 +234,8 @@ Status LaunchPlan::layOut(const CheckedArguments &arguments, LaunchSizes &sizes)
   return Status::success();
 }
 
-/// The slot's value in its first bytes (little-endian machines only, as all of
-/// Tesela's are).
+/// The slot's value, in the first bytes of the result (all supported machines are
+/// little-endian).
 uint64_t LaunchPlan::value(const Slot &slot, const Extents &extents, const Call &call) {
   using Kind = ArgumentSlot::Kind;
   const CheckedArguments &arguments = call.arguments;
@@ -282,7 +283,7 @@ Status LaunchPlan::checkItems(const Extents &extents) const {
 
 Status LaunchPlan::measure(const CheckedArguments &arguments, LaunchSizes &sizes) const {
   sizes.steps.reset(steps.size());
-  for (bool summaries : {false, true}) // what the launch's own extents say first
+  for (bool summaries : {false, true}) // first the launches with the plan's own extents
     for (size_t i = 0; i < steps.size(); ++i) {
       const Step &step = steps[i];
       if ((step.summarizes >= 0) != summaries)
@@ -320,7 +321,7 @@ Status LaunchPlan::checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspac
   return Status::success();
 }
 
-/// Whether a summary of the one is that of the other, as long as no element changes.
+/// Whether a summary of `a` is valid for `b`, if no element changes.
 static bool sameView(const Tensor &a, const Tensor &b) {
   return a.data == b.data && a.rank == b.rank &&
          std::equal(a.extents.begin(), a.extents.begin() + a.rank, b.extents.begin()) &&
@@ -329,7 +330,8 @@ static bool sameView(const Tensor &a, const Tensor &b) {
 
 namespace {
 
-/// What a captured launch needs as long as its graph exists. The code goes last, with its backend.
+/// What a captured launch needs as long as its graph exists. `code` is destroyed last, with its
+/// backend.
 struct GraphOwned {
   std::shared_ptr<const LoadedCode> code;
   LaunchCounter counter;
@@ -365,7 +367,7 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
         given.address ? workspaces->of(*use, given) : workspaces->of(*use, sizes.workspaceBytes);
   }
   StreamWorkspace *workspace = owned.workspace.get();
-  std::shared_ptr<const GraphOwned> held; // of this call, too
+  std::shared_ptr<const GraphOwned> held; // during this call, too
   if (use->isCaptured) {
     owned.code = code.weak_from_this().lock();
     held = std::make_shared<GraphOwned>(std::move(owned));
@@ -383,7 +385,7 @@ Status LaunchPlan::launch(const LoadedCode &code, const CheckedArguments &argume
   return launch(code, arguments, sizes, stream, workspaces, given);
 }
 
-/// Whether memory was laid out as `tensors` say. `layout` holds all their extents.
+/// Whether the memory was laid out for `tensors`. `layout` contains all their extents.
 static bool isLayout(std::span<const int64_t> layout, std::span<const Tensor> tensors) {
   for (const Tensor &tensor : tensors) {
     if (layout.size() < size_t(tensor.rank) ||
@@ -417,7 +419,7 @@ Status LaunchPlan::launchKept(Call &call, Workspaces &workspaces,
 
 Status LaunchPlan::launchSteps(const Call &call) const {
   const CheckedArguments &arguments = call.arguments;
-  // Which summaries stand, by parameter, before this call makes any.
+  // Which summaries are still valid, by parameter, before this call computes any.
   ShortArray<bool, usualParameters> stands;
   stands.reset(signature_.parameters.size());
   for (const Step &step : steps)
@@ -427,9 +429,9 @@ Status LaunchPlan::launchSteps(const Call &call) const {
           stands[parameter] || (arguments.capturesUnchanged && summary.made &&
                                 sameView(summary.source, arguments.captures[parameter]));
       if (!stands[parameter])
-        summary.made = false; // until all of its launches have been started
+        summary.made = false; // until all launches that compute it have been started
     }
-  // The first that is started waits for all that the stream was given before.
+  // The first launch waits for all earlier work on the stream; only later ones may overlap another.
   bool isBehindAnother = false;
   for (size_t i = 0; i < steps.size(); ++i) {
     bool isMade = steps[i].summarizes >= 0 && stands[steps[i].summarizes];

@@ -13,57 +13,57 @@
 
 namespace tesela {
 
-/// What the arguments of a call make of a plan.
+/// The sizes that follow from the arguments of a call.
 struct LaunchSizes {
   struct Step {
     Extents extents;
     int64_t items; ///< 0 or less: nothing to launch
   };
   ShortArray<Step, 8> steps;
-  /// Addresses count from 0. The summary of a captured tensor has two levels.
+  /// Addresses are offsets from 0. The summary of a captured tensor has two levels.
   ShortArray<Tensor, 2 * usualParameters> workspaces;
-  size_t workspaceBytes = 0; ///< of all together
+  size_t workspaceBytes = 0; ///< of all workspaces together
 };
 
-/// An artifact's launches with the names in their slots resolved once.
+/// An artifact's launches, with the names in their slots resolved once.
 class LaunchPlan {
 public:
-  /// Code::defect where a slot names what the artifact does not have.
+  /// Code::defect: a slot names something that the artifact does not have.
   static Result<LaunchPlan> create(const Artifact &artifact);
 
   const Signature &signature() const { return signature_; }
 
-  /// Every launch of the plan that goes by its own extents has no more work items at `extents` than
-  /// the target's grid takes: 2^31 - 1 on a GPU, 2^63 - 2 on the host. Else Code::unsupported.
+  /// Checks that no launch with the plan's own extents has more work items at `extents` than the
+  /// target's grid can have: 2^31 - 1 on a GPU, 2^63 - 2 on the host. Otherwise Code::unsupported.
   Status checkItems(const Extents &extents) const;
-  /// What arguments that passed the checks make of the plan. Code::unsupported where launches or
-  /// workspaces are larger than the target can have.
+  /// Computes the sizes for arguments that passed the checks. Code::unsupported: a launch or a
+  /// workspace is larger than the target can have.
   Status measure(const CheckedArguments &arguments, LaunchSizes &sizes) const;
 
-  /// Whether some launch may take a workspace.
+  /// Whether a launch of the plan can need a workspace.
   bool hasWorkspaces() const { return !workspaceShapes.empty(); }
-  /// Bytes of the caller's workspace that a launch takes; 0: it needs none.
+  /// Bytes that a launch needs of the caller's workspace; 0: none.
   size_t workspaceBytes(const LaunchSizes &sizes) const { return sizes.workspaceBytes; }
-  /// Whether `given`, where the caller gives one, serves a launch.
+  /// Checks `given`, if the caller gives a workspace: its size and alignment.
   Status checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspace &given) const;
 
-  /// Fills the slots and starts the launches in order. A launch without work items is left out.
-  /// `sizes` are of `arguments`. `workspaces`: the kernel's; a plan without workspaces needs none.
-  /// Nor does one where `given`, which has passed the check, holds what they would. Allocates
-  /// nothing but what `workspaces` and counters do, as long as a launch has no more than
-  /// `usualSlots` slots and the plan no more than usualParameters parameters.
+  /// Fills the slots and starts the launches in order, except those without work items. `sizes`
+  /// must be measured from `arguments`. `workspaces` are the kernel's; null is allowed if the plan
+  /// has none, or if `given`, which must have passed checkWorkspace(), replaces them. Allocates
+  /// nothing except workspaces and counters, if a launch has at most `usualSlots` slots and the
+  /// plan at most usualParameters parameters.
   Status launch(const LoadedCode &code, const CheckedArguments &arguments, const LaunchSizes &sizes,
                 void *stream, Workspaces *workspaces, const LaunchWorkspace &given) const;
-  /// Measures and launches.
+  /// measure() and launch().
   Status launch(const LoadedCode &code, const CheckedArguments &arguments, void *stream,
                 Workspaces *workspaces = nullptr, const LaunchWorkspace &given = {}) const;
 
 private:
-  /// A launch has at most this many tensor maps: they are encoded without allocation.
+  /// The most tensor maps of a launch: they are encoded without allocation.
   static constexpr int maxTensorMaps = 8;
-  /// Those of the library's variants, with three captured tensors of two axes, have 70 at most.
+  /// The library's variants with three captured tensors of two axes have at most 70.
   static constexpr size_t usualSlots = 128;
-  /// Workspaces of one memory begin at multiples of this: no line belongs to two.
+  /// Bytes. Workspaces in one memory begin at multiples of this: none share a cache line.
   static constexpr int64_t workspaceAlignment = 256;
 
   enum class Owner { extents, tensor, parameter, workspace };
@@ -72,19 +72,19 @@ private:
     Owner owner; ///< `index` counts the artifact's tensors, parameters or workspaces
     int index;
     int axis, heads;
-    /// A tensor without elements reads as zero wherever a kernel asks (ArgumentSlot::Kind::data).
+    /// A tensor without elements reads as zero everywhere (ArgumentSlot::Kind::data).
     bool readsZero = false;
   };
-  /// An expression with its captured tensors found.
+  /// An expression whose captured tensors are resolved.
   struct BoundExpression {
     Expression expression;
-    std::vector<std::pair<int, int>> captureAxes; ///< parameter and axis
+    std::vector<std::pair<int, int>> captureAxes; ///< index of the parameter, and axis
     int64_t evaluate(const CheckedArguments &arguments) const;
   };
   struct Step {
     Expression items;
-    std::vector<BoundExpression> extents; ///< none: the plan's; else B H Hkv Sq Sk
-    int summarizes;                       ///< a parameter; -1: none
+    std::vector<BoundExpression> extents; ///< empty: the plan's; else B H Hkv Sq Sk
+    int summarizes;                       ///< the index of the summarized parameter; -1: none
     bool dependent;                       ///< Launch::dependent
     std::vector<Slot> slots;
   };
@@ -103,15 +103,15 @@ private:
   static Result<Extents> extentsOf(const Step &step, const CheckedArguments &arguments);
   Status layOut(const CheckedArguments &arguments, LaunchSizes &sizes) const;
 
-  /// What the launches of one call share.
+  /// The state that the launches of one call share.
   struct Call {
     const LoadedCode &code;
     const CheckedArguments &arguments;
     const LaunchSizes &sizes;
     void *stream;
     uint64_t counter = 0;
-    uint64_t workspaces = 0;         ///< the address that theirs count from
-    StreamWorkspace *kept = nullptr; ///< what they lie in
+    uint64_t workspaces = 0;         ///< the base address of the workspaces
+    StreamWorkspace *kept = nullptr; ///< the memory that contains them
   };
   static uint64_t value(const Slot &slot, const Extents &extents, const Call &call);
   Status launchKept(Call &call, Workspaces &workspaces, StreamWorkspace &workspace) const;
@@ -119,7 +119,7 @@ private:
   Status launchStep(size_t index, const Call &call, bool overlaps) const;
 
   Signature signature_;
-  int64_t maxItems = 0; ///< a launch
+  int64_t maxItems = 0; ///< the most work items of one launch
   std::vector<Step> steps;
   std::vector<BoundWorkspace> workspaceShapes;
   bool usesCounter = false;

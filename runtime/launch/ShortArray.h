@@ -13,8 +13,8 @@
 
 namespace tesela {
 
-/// An array of `usual` elements at most lies in the object itself and allocates nothing; a longer
-/// one lies in memory of its own. What is not there yet costs nothing.
+/// An array without allocation for up to `usual` elements, which lie in the object itself; a longer
+/// one lies in allocated memory. Elements beyond size() are not initialised.
 template <typename T, size_t usual> class ShortArray {
   static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
 
@@ -31,7 +31,7 @@ public:
     return *this;
   }
 
-  /// `size` elements of T(); what was held before is lost.
+  /// Becomes `size` elements of T(); the old contents are lost.
   void reset(size_t size) {
     make(size);
     std::uninitialized_value_construct_n(begin(), size);

@@ -8,7 +8,7 @@
 
 namespace tesela {
 
-/// The axis of a captured tensor that an expression is; null where it is none.
+/// The captured tensor's axis, if the expression is just that; else null.
 static const CaptureAxis *captureAxis(const Expression &extent) {
   const std::vector<CaptureAxis> &axes = extent.captureAxes();
   bool isOne = axes.size() == 1 &&
@@ -43,7 +43,7 @@ static DeclaredTensor declaredTensor(const TensorArgument &argument,
   return tensor;
 }
 
-/// Whether it is an axis that a captured tensor has.
+/// Whether the expression is an axis of a captured tensor that exists.
 static bool isOfCapture(const Expression &extent, const std::vector<Parameter> &parameters) {
   const CaptureAxis *axis = captureAxis(extent);
   return axis && std::ranges::any_of(parameters, [&](const Parameter &parameter) {
@@ -52,8 +52,8 @@ static bool isOfCapture(const Expression &extent, const std::vector<Parameter> &
          });
 }
 
-/// Those of the grids of the plan's own launches, and of captured tensors. Where nobody tells Hkv
-/// it is H.
+/// The extents that grids of the plan's launches and captured tensors need, but no tensor defines.
+/// Hkv is H if nothing defines it.
 static std::vector<int> askedExtents(const Artifact &artifact) {
   std::array<bool, extentNames.size()> isTold{}, isNeeded{};
   for (const TensorArgument &tensor : artifact.tensors)

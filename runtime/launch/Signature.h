@@ -1,11 +1,11 @@
-//===- Signature.h - What a launch's arguments are held against -*- C++ -*-===//
+//===- Signature.h - The interface of a kernel, for checks ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel's interface as its template declares it (tile.kernel), with the names resolved once.
-// This is the one place that knows which tensors LaunchArguments has members for: those of
-// attention, q k v o lse. All others are passed by name.
+// A kernel's interface as its template declares it (tile.kernel), with names resolved once. Only
+// this file knows which tensors are members of LaunchArguments: those of attention, q k v o lse.
+// All others are passed by name.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_LAUNCH_SIGNATURE_H
@@ -19,58 +19,58 @@
 
 namespace tesela {
 
-/// What the extent of a tensor's axis has to be.
+/// The required extent of a tensor's axis.
 struct DeclaredAxis {
   enum class Kind {
-    any,      ///< whatever it is
+    any,      ///< any extent
     number,   ///< `value`
-    extent,   ///< that of the launch with the index `value` in B H Hkv Sq Sk
-    computed, ///< of those
-    captured  ///< that of axis `axis` of the parameter with the index `value`
+    extent,   ///< the launch's extent with the index `value` in B H Hkv Sq Sk
+    computed, ///< `expression` of the launch's extents
+    captured  ///< the extent of axis `axis` of the parameter with the index `value`
   } kind = Kind::any;
   int64_t value = 0;
   Expression expression;
   int axis = 0;
 };
 
-/// A tensor that a caller passes.
+/// A tensor that the caller passes.
 struct DeclaredTensor {
   std::string name;
   ElementType type = ElementType::f32;
   bool isWritten = false;
   bool contiguous = false; ///< row-major without gaps; else the last stride is 1
-  bool isOptional = false; ///< may have no address: then it is not looked at
+  bool isOptional = false; ///< may have no address; then it is not checked
   std::vector<DeclaredAxis> axes = {};
-  /// The member of that name; null: there is none, it is passed among `tensors`.
+  /// The member of LaunchArguments with that name; null: the tensor is passed among `tensors`.
   Tensor LaunchArguments::*member = nullptr;
 };
 
 struct Signature {
   std::vector<DeclaredTensor> tensors;
   std::vector<Parameter> parameters;
-  /// Of queries and keys, for the softmax scale where none is given; 0: the kernel has no scale.
+  /// Head dimension of q and k, for the default of the softmax scale; 0: the kernel has no scale.
   int headDimQk = 0;
 
-  /// Code::defect where the declaration is none that a launch can be held against.
+  /// Code::defect: the artifact's declaration is not valid.
   static Result<Signature> of(const Artifact &artifact);
-  /// That of attention, for those who have arguments and no artifact.
+  /// The signature of attention, for callers that have arguments but no artifact.
   static Signature ofAttention(ElementType inputType, int headDimQk, int headDimV,
                                std::vector<Parameter> parameters);
 
-  /// The extents, by their index, that no tensor tells and that the launch cannot do without: the
-  /// caller gives them (LaunchArguments::extents).
+  /// The extents, by index, that the launch needs but no tensor defines. The caller must give them
+  /// (LaunchArguments::extents).
   std::vector<int> asked = {};
 
   /// "q, k, v, o, lse".
   std::string names() const;
 };
 
-/// Where attention's tensors stand in Signature::ofAttention.
+/// The indices of attention's tensors in Signature::ofAttention.
 struct AttentionTensors {
   enum Index : int { q, k, v, o, lse };
 };
 
-/// The members of LaunchArguments that are tensors, by name.
+/// The members of LaunchArguments that are tensors, with their names.
 struct TensorMember {
   const char *name;
   Tensor LaunchArguments::*member;

@@ -22,7 +22,7 @@ static bool countFits(const Tensor &tensor) {
 }
 
 static bool distancesFit(const Tensor &tensor) {
-  // The furthest elements before the first one and after it.
+  // Byte offsets of the furthest elements before and after the first one.
   int64_t lowest = 0, highest = 0;
   for (int axis = 0; axis < tensor.rank; ++axis) {
     if (tensor.extents[axis] == 1)

@@ -10,16 +10,16 @@
 
 namespace tesela {
 
-/// An extent is 0. Unlike elementCount() == 0 it is also right where the product wraps.
+/// Whether an extent is 0. Correct even where the product of the extents overflows.
 bool hasNoElements(const Tensor &tensor);
 
-/// Whether checkSpan() succeeds.
+/// Whether checkSpan() would succeed.
 bool spanFits(const Tensor &tensor);
 
-/// Kernels and host code count elements and bytes in int64_t. Code::invalidArgument where the
-/// number of elements leaves it, or the distance in bytes between the first element and another:
-/// the sum over the axes of (extent - 1) * stride * element size. `is` begins the sentence:
-/// "q is bf16[2, 8, 1024, 128]". No extent is negative; strides may be, those of extents of 1
+/// Kernels and host code count elements and bytes in int64_t. Code::invalidArgument: the number of
+/// elements does not fit, or the distance in bytes between the first element and another one does
+/// not: the sum over the axes of (extent - 1) * stride * element size. `is` begins the message: "q
+/// is bf16[2, 8, 1024, 128]". Extents must not be negative; strides may be. Strides of extents of 1
 /// are ignored.
 Status checkSpan(const std::string &is, const Tensor &tensor);
 

@@ -8,7 +8,7 @@
 
 namespace tesela {
 
-/// A tensor map's strides are below this (CUDA Driver API, cuTensorMapEncodeTiled).
+/// A tensor map's strides must be below this (CUDA Driver API, cuTensorMapEncodeTiled).
 static constexpr uint64_t strideLimit = uint64_t(1) << 40;
 
 static Error refused(std::string_view name, int axis, uint64_t strideBytes,
@@ -24,8 +24,8 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index,
                                   uint64_t addressOfZeros) {
   const Tensor &tensor = arguments.tensors[index];
   uint64_t elementBytes = elementSize(tensor.type);
-  // What an axis of extent 1 is given: no step is ever taken along it, but a stride must be
-  // a multiple of 16 and, as the driver may hold a stride of 0 for an error, more than 0.
+  // The stride for an axis of extent 1. It is never used, but it must be a multiple of 16, and more
+  // than 0 because the driver may reject a stride of 0.
   uint64_t rowBytes = (uint64_t(tensor.extents[3]) * elementBytes + 15) / 16 * 16;
   TensorTiling tiling{tensor.data,
                       tensor.type,
@@ -43,7 +43,7 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index,
       continue;
     if (stride == 0 && axis == 2)
       return refused(name, axis, 0, "tensor copies need positions that lie apart");
-    // Of a box with several heads, those that share a key/value head.
+    // In a box of several heads: how many heads share a key/value head.
     bool ofBox = boxHeads > 1 && axis == 1;
     uint64_t sharing = ofBox ? arguments.extents.H / arguments.extents.Hkv : 1;
     if (stride == 0 && sharing > 1)

@@ -14,8 +14,8 @@ StreamWorkspace::~StreamWorkspace() {
     backend.release(address);
 }
 
-/// The entry of `key`, which is used now. Where it is new and there are too many, that of the one
-/// used longest ago goes, and its memory is `released`.
+/// The entry of `key`, marked as used. If it is new and there are too many entries, the one used
+/// longest ago is removed and its memory goes to `released`.
 template <typename Entries>
 Workspaces::Entry &Workspaces::enter(Entries &entries, typename Entries::key_type key,
                                      std::shared_ptr<StreamWorkspace> &released) {
@@ -36,12 +36,13 @@ Workspaces::Entry &Workspaces::enter(Entries &entries, typename Entries::key_typ
 }
 
 std::shared_ptr<StreamWorkspace> Workspaces::of(const StreamUse &use, size_t bytes) {
-  std::shared_ptr<StreamWorkspace> released; // after the lock: that waits for the GPU
+  std::shared_ptr<StreamWorkspace> released; // destroyed after the lock is released, because that
+                                             // waits for the GPU
   std::lock_guard lock(mutex);
   if (use.isCaptured) {
     std::weak_ptr<StreamWorkspace> &known = graphs[{use.stream, use.capture}];
     std::shared_ptr<StreamWorkspace> workspace = known.lock();
-    // Launches that were captured before may read a smaller one: it stays as it is.
+    // Launches that were captured before may read a smaller workspace, so that one is not changed.
     if (!workspace || workspace->bytes < bytes) {
       known = workspace = std::make_shared<StreamWorkspace>(*backend);
       std::erase_if(graphs, [](const auto &each) { return each.second.expired(); });
@@ -70,14 +71,14 @@ std::shared_ptr<StreamWorkspace> Workspaces::of(const StreamUse &use,
 Status Workspaces::reserve(StreamWorkspace &workspace, size_t bytes) {
   if (bytes <= workspace.bytes)
     return Status::success();
-  // Releasing waits for the launches that still read it.
+  // Releasing waits for launches that still read the memory.
   if (workspace.address)
     workspace.backend.release(workspace.address);
   workspace.address = nullptr;
   workspace.bytes = 0;
   workspace.layout.clear();
   workspace.summaries.clear();
-  // A length that grows step by step allocates seldom.
+  // Rounded up, so that lengths that grow step by step rarely allocate.
   size_t rounded = bytes > (size_t(1) << 62) ? bytes : std::bit_ceil(bytes);
   Result<void *> address = workspace.backend.allocate(rounded);
   if (!address)

@@ -1,4 +1,4 @@
-//===- Caught.h - What is thrown, as a value --------------------*- C++ -*-===//
+//===- Caught.h - Exceptions become errors ----------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,9 +13,9 @@
 
 namespace tesela {
 
-/// What `work` gives, a Status or a Result; an exception becomes an error. Tesela throws none, the
-/// C++ library does where memory or threads run out: no thread of ours may end by it, nobody wait
-/// for ever, and none passes the library's boundary.
+/// Calls `work` and returns its Status or Result; an exception becomes an Error. Tesela throws
+/// nothing, but the C++ library throws if memory or threads run out. Such an exception must not end
+/// a thread, leave another thread waiting forever, or leave the library.
 template <typename Work> auto caught(Work work) noexcept -> decltype(work()) {
   try {
     return work();

@@ -18,7 +18,7 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string> &name
       return DynamicLibrary(handle, name);
     const char *text = dlerror();
     std::string problem = text ? text : "the loader gives no reason";
-    // Of a library that is there, the loader says what ails it or what it needs and lacks.
+    // If the library exists, the loader says what is wrong with it or which library it lacks.
     bool absent =
         problem.starts_with(name + ":") && problem.find(std::strerror(ENOENT)) != std::string::npos;
     if (absent)

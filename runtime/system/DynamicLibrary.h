@@ -12,20 +12,20 @@
 
 namespace tesela {
 
-/// An open shared library. It is never closed: what it gave may live to the end of
-/// the process.
+/// An open shared library. It is never closed, because objects from it may live to the end of the
+/// process.
 class DynamicLibrary {
 public:
-  /// Opens the first of `names` that the loader finds (names, or whole paths).
-  /// Code::notFound names all that were tried, or where one was there and could not be loaded
-  /// gives the loader's reason; then `remedy`.
+  /// Opens the first of `names` (names or whole paths) that the loader finds. Code::notFound lists
+  /// all that were tried, or the loader's reason if a library exists but could not be loaded. The
+  /// message ends with `remedy`.
   static Result<DynamicLibrary> open(const std::vector<std::string> &names,
                                      const std::string &remedy);
 
-  /// The name it was found under.
+  /// The name by which the library was found.
   const std::string &name() const { return name_; }
 
-  /// The address of `symbol`; Code::notFound says that the library is too old.
+  /// The address of `symbol`; Code::notFound: the library is too old.
   Result<void *> find(const char *symbol) const;
 
 private:

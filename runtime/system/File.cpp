@@ -18,7 +18,7 @@ namespace tesela {
 namespace {
 
 Error failure(const std::string &what, const std::string &path) {
-  // ESTALE: on a network file system another machine has removed the open file.
+  // ESTALE: on a network file system, another machine has removed the open file.
   bool absent = errno == ENOENT || errno == ENOTDIR || errno == ESTALE;
   return Error(absent ? Code::notFound : Code::inputOutput,
                path + " could not be " + what + ": " + std::strerror(errno));
@@ -59,15 +59,15 @@ FileFacts toFacts(const struct stat &found) {
 
 std::string temporarySuffix() {
   static constexpr std::string_view letters = "0123456789abcdefghijklmnopqrstuv";
-  std::random_device random; // the system's: processes that fork do not repeat each other's
+  std::random_device random; // the system's generator, so that forked processes get different names
   std::string suffix = ".";
   for (size_t i = 0; i < temporarySuffixLength; ++i)
     suffix += letters[random() % letters.size()];
   return suffix;
 }
 
-/// A new file beside `path`; sets `aside` to its own path. Unlike mkstemp's its permissions follow
-/// the process's mask: who shares a folder with others shares its files.
+/// Creates a file beside `path` and sets `aside` to its path. Unlike with mkstemp, its permissions
+/// follow the process's umask, so that users who share a folder can share its files.
 Descriptor createBeside(const std::string &path, std::string &aside) {
   int number = -1;
   do {
@@ -178,7 +178,7 @@ Result<TemporaryFolder> TemporaryFolder::create() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored; // nothing can be done about what stays behind
+  std::error_code ignored; // if it cannot be removed, nothing can be done about it
   if (!path_.empty())
     std::filesystem::remove_all(path_, ignored);
 }

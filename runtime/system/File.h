@@ -1,4 +1,4 @@
-//===- File.h - Whole files, temporary folders ------------------*- C++ -*-===//
+//===- File.h - Files, temporary folders ------------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@
 
 namespace tesela {
 
-/// Closes the descriptor when it goes.
+/// A file descriptor that the destructor closes.
 class Descriptor {
 public:
   explicit Descriptor(int number = -1) : number_(number) {}
@@ -29,28 +29,28 @@ private:
   int number_;
 };
 
-/// What the file system tells of a file.
+/// Size and time of a file.
 struct FileFacts {
   int64_t bytes = 0;
-  int64_t modified = 0; ///< seconds since 1970, by the clock of the file system's machine
+  int64_t modified = 0; ///< seconds since 1970, by the clock of the file system's server
 };
 
-/// Of the regular file at `path`, no link; nothing where there is none.
+/// The facts of the regular file at `path` (not a link); nullopt if there is none.
 std::optional<FileFacts> factsOf(const std::string &path);
 
-/// A regular file, open for reading: it stays as it is while others replace or remove it.
+/// A regular file, open for reading. It stays readable if others replace or remove it.
 class InputFile {
 public:
-  /// Never waits, as it would for a pipe. Code::notFound where there is no such file.
+  /// Never blocks (a pipe would). Code::notFound: there is no such file.
   static Result<InputFile> open(const std::string &path);
 
   const FileFacts &facts() const { return facts_; }
-  /// The next bytes: `most` of them, fewer only where the file ends.
+  /// The next `most` bytes; fewer only at the end of the file.
   Result<std::string> read(size_t most) const;
-  /// `bytes` of them from `offset` on, wherever read() is. Code::inputOutput where the file ends
+  /// `bytes` from `offset` on, independent of read()'s position. Code::inputOutput: the file ends
   /// before.
   Result<std::string> readAt(uint64_t offset, size_t bytes) const;
-  /// Sets the time of its last change to now, where that is allowed.
+  /// Sets the modification time to now, if that is permitted.
   void touch() const;
 
 private:
@@ -62,20 +62,20 @@ private:
   FileFacts facts_;
 };
 
-/// The file's bytes. Code::notFound where there is none.
+/// The file's contents. Code::notFound: there is no such file.
 Result<std::string> readFile(const std::string &path);
 
 /// Creates or overwrites the file.
 Status writeFile(const std::string &path, std::string_view bytes);
 
-/// Writes a file beside `path`, brings it to the disk and renames it to `path`:
-/// whoever opens `path` sees the old file or the whole new one. The file beside it is called
-/// `path` + "." + temporarySuffixLength letters and digits; it stays behind only where the process
-/// or the machine ends meanwhile. Code::notFound where the folder is not there.
+/// Writes a temporary file beside `path`, syncs it and renames it to `path`: whoever opens `path`
+/// sees the old file or the whole new one. The temporary file is called `path` + "." +
+/// temporarySuffixLength letters and digits. It is left behind only if the process or the machine
+/// ends in between. Code::notFound: the folder does not exist.
 Status writeFileAtomically(const std::string &path, std::string_view bytes);
 inline constexpr size_t temporarySuffixLength = 6;
 
-/// A new folder below $TMPDIR or /tmp that goes, with what is in it, when this does.
+/// A new folder in $TMPDIR or /tmp. The destructor removes it with its contents.
 class TemporaryFolder {
 public:
   static Result<TemporaryFolder> create();

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A holder removes the lock's file before it lets go, so that a folder does not fill with the locks
-// of all kernels there ever were. Whoever gets the lock of a file that is no longer in the folder
-// opens the one that is. A file that is not empty says that those who wait for it shall go on
-// without.
+// A holder removes the lock's file before it unlocks, so that the folder does not fill with the
+// locks of all kernels. A thread that gets the lock of a file that is no longer in the folder opens
+// the current file. A file that is not empty tells those who wait for it to continue without the
+// lock.
 //
 //===----------------------------------------------------------------------===//
 #include "system/MachineLock.h"
@@ -28,10 +28,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds firstPause = 1ms, longestPause = 10ms;
-constexpr std::chrono::minutes longestWait{2}; // compiling and assembling take seconds
+constexpr std::chrono::minutes longestWait{2}; // compiling and assembling take only seconds
 
-/// The folder `name` below `parent`, made where it is not there: this user's own, which nobody else
-/// can write to. A link is not followed: in /tmp anybody may have put it there.
+/// The folder `name` in `parent`, created if it does not exist. It must belong to this user, and
+/// nobody else may write to it. Links are not followed, because in /tmp anybody may have created
+/// one.
 Descriptor openOwnFolder(const std::string &parent, const std::string &name) {
   std::string path = parent + "/" + name;
   ::mkdir(path.c_str(), 0700);
@@ -52,7 +53,7 @@ Descriptor openLockFolder() {
                        "tesela-" + std::to_string(::geteuid()));
 }
 
-/// Whether `file` is what `name` in `folder` is now.
+/// Whether `file` is the file that is now called `name` in `folder`.
 bool isCurrent(const Descriptor &file, const Descriptor &folder, const std::string &name) {
   struct stat opened, named;
   return ::fstat(file.number(), &opened) == 0 &&
@@ -65,7 +66,8 @@ bool isEmpty(const Descriptor &file) {
   return ::fstat(file.number(), &found) == 0 && found.st_size == 0;
 }
 
-/// A lock belongs to the open file, which a child of fork() shares: closing would not release it.
+/// A lock belongs to the open file, which a child of fork() shares, so closing would not release
+/// it.
 void unlock(const Descriptor &file) { ::flock(file.number(), LOCK_UN); }
 
 } // namespace
@@ -125,7 +127,7 @@ void MachineLock::release() {
 }
 
 void MachineLock::releaseAll() {
-  if (held() && ::ftruncate(file.number(), 1) == 0) // takes no room on a full disk, as a write does
+  if (held() && ::ftruncate(file.number(), 1) == 0) // needs no room on a full disk, unlike a write
     release();
 }
 

@@ -1,14 +1,14 @@
-//===- MachineLock.h - One at a time on this machine ------------*- C++ -*-===//
+//===- MachineLock.h - A lock between processes of this machine -*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An advisory lock between the threads and processes of one user on one machine. It is a lock of an
-// open file (flock), so the kernel releases it when its process ends, kill -9 included. The files
-// lie in a folder of the machine's own, never in a folder that machines share:
-// $XDG_RUNTIME_DIR/tesela, else $TMPDIR/tesela-UID, else /tmp/tesela-UID.
+// An advisory lock between the threads and processes of one user on one machine. It locks an open
+// file (flock), so the kernel releases it when the process ends, even by kill -9. The files lie in
+// a folder of this machine, never in one that machines share: $XDG_RUNTIME_DIR/tesela, else
+// $TMPDIR/tesela-UID, else /tmp/tesela-UID.
 //
-// It saves work and guards nothing: where it cannot be had, callers go on without.
+// The lock only saves work. If it cannot be had, callers continue without it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_SYSTEM_MACHINELOCK_H
@@ -24,18 +24,19 @@ namespace tesela {
 class MachineLock {
 public:
   enum class Outcome {
-    held,        ///< it is ours until this object goes
-    stopped,     ///< another holds it, and `stop` said that the caller waits no longer
-    unavailable, ///< go on without: there is no folder for locks, or waiting leads nowhere
+    held,        ///< this object holds the lock until its destruction
+    stopped,     ///< another holds it, and `stop` ended the wait
+    unavailable, ///< continue without the lock: there is no folder for locks, or the holder did not
+                 ///< let go in time
   };
 
-  /// Waits until nobody else holds the lock called `name`, a file's name. `stop` is asked before
-  /// each wait, some hundred times a second; empty: wait on. A holder that gives no sign of life
-  /// for two minutes (stopped in a debugger, say) is not waited for: unavailable.
+  /// Waits until nobody else holds the lock called `name`, a file's name. `stop` is called before
+  /// each wait, some hundred times a second, and ends the wait by true; empty: never. After two
+  /// minutes (the holder may be stopped in a debugger) gives up: unavailable.
   static MachineLock acquire(const std::string &name, const std::function<bool()> &stop = {});
-  /// Does not wait: stopped where another holds it.
+  /// Does not wait. `stopped`: another holds the lock.
   static MachineLock tryAcquire(const std::string &name);
-  /// For who does without.
+  /// For callers that use no lock.
   static MachineLock unavailable() { return MachineLock(Outcome::unavailable); }
 
   MachineLock(MachineLock &&) noexcept = default;
@@ -45,9 +46,9 @@ public:
   Outcome outcome() const { return outcome_; }
   bool held() const { return outcome_ == Outcome::held && file; }
 
-  /// Lets the next one go on.
+  /// Lets the next one in.
   void release();
-  /// Lets all go on who wait now, without the lock: what they wait for will not come.
+  /// Lets all who wait now continue without the lock, because what they wait for will not come.
   void releaseAll();
 
 private:

@@ -1,11 +1,11 @@
-//===- PerProcess.h - What a child of fork() has anew -----------*- C++ -*-===//
+//===- PerProcess.h - Objects that a child of fork() makes anew -*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A child that fork() makes has one thread, a copy of the one that called it. Other threads of the
-// parent are not there, and what they had locked or half changed stays so for ever. So whatever has
-// threads of its own, or is locked for long, is made anew in a child.
+// A child of fork() has only a copy of the thread that called fork(). What other threads of the
+// parent had locked or half changed stays so forever. So objects that own threads, or that are
+// locked for long, must be made anew in a child.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_SYSTEM_PERPROCESS_H
@@ -18,11 +18,11 @@
 
 namespace tesela {
 
-/// 0; in a child that fork() makes one more than in its parent.
+/// 0 in the first process; a child of fork() has its parent's number plus 1.
 uint64_t processNumber();
 
-/// A T for the process, and in each child another one, made when it is first asked for. There the
-/// parent's is left as it is and never touched, not to destroy it either.
+/// One T for the process. Each child of fork() makes its own when it first asks, and never touches
+/// its parent's, not even to destroy it.
 template <typename T> class PerProcess {
 public:
   using Make = std::function<std::unique_ptr<T>()>;
@@ -45,7 +45,7 @@ private:
   struct Owned {
     uint64_t process;
     std::unique_ptr<T> value;
-    const Owned *parents; ///< so that nothing calls it lost
+    const Owned *parents; ///< keeps the parent's reachable, for leak checkers
   };
 
   Owned *begin(const Owned *parents) const { return new Owned{processNumber(), make(), parents}; }

@@ -24,7 +24,8 @@ std::optional<int> processorsOfGroup(std::string_view cpuMax) {
 
 int usableProcessors() {
   int count = int(std::thread::hardware_concurrency());
-  cpu_set_t bound; // of 1024 processors; with more the call fails, and the hardware's count stays
+  cpu_set_t bound; // for 1024 processors; with more the call fails, and the hardware's count is
+                   // used
   if (sched_getaffinity(0, sizeof(bound), &bound) == 0)
     count = CPU_COUNT(&bound);
   std::ifstream file("/sys/fs/cgroup/cpu.max");

@@ -1,4 +1,4 @@
-//===- Processors.h - How many processors there are for us ------*- C++ -*-===//
+//===- Processors.h - How many processors this process may use --*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,13 +10,13 @@
 
 namespace tesela {
 
-/// The processors that this process may use, 1 at least: those that it is bound to (taskset), and
-/// no more than its control group has time for (containers).
+/// How many processors this process may use, at least 1: those that it is bound to (taskset),
+/// limited by the time of its control group (containers).
 int usableProcessors();
 
-/// What a control group's cpu.max ("max 100000", "150000 100000": microseconds in a period, and the
-/// period) gives, rounded up; nothing where it sets no limit or cannot be read. Source: the Linux
-/// kernel's Documentation/admin-guide/cgroup-v2.rst.
+/// The number of processors in a control group's cpu.max ("max 100000"; "150000 100000":
+/// microseconds per period, and the period), rounded up; nullopt if there is no limit or it cannot
+/// be read. Source: the Linux kernel's Documentation/admin-guide/cgroup-v2.rst.
 std::optional<int> processorsOfGroup(std::string_view cpuMax);
 
 } // namespace tesela

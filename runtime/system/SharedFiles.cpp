@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 std::string sharedFile(const std::string &name) {
   Dl_info info{};
-  // The address of anything in the library tells its file.
+  // The address of any function of the library gives the library's path.
   if (!::dladdr(reinterpret_cast<const void *>(&sharedFile), &info) || !info.dli_fname)
     return "";
   std::error_code failure;

@@ -1,4 +1,4 @@
-//===- SharedFiles.h - What is installed with the library -------*- C++ -*-===//
+//===- SharedFiles.h - Files installed with the library ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,8 +9,8 @@
 
 namespace tesela {
 
-/// The path of the file or folder `name` in share/tesela, which is found from the library's own
-/// place; "" where there is none.
+/// The path of the file or folder `name` in share/tesela, relative to the library's own location;
+/// "" if there is none.
 std::string sharedFile(const std::string &name);
 
 } // namespace tesela

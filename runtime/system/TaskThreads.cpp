@@ -32,7 +32,7 @@ void TaskThreads::Queue::add(Task task) {
     if (idle < int(tasks.size()) && int(threads.size()) < limit)
       threads.emplace_back([this] { run(); });
   } catch (const std::system_error &) {
-    if (threads.empty()) { // else the others do it
+    if (threads.empty()) { // otherwise the existing threads run the task
       tasks.pop_back();
       throw;
     }
@@ -40,7 +40,7 @@ void TaskThreads::Queue::add(Task task) {
   changed.notify_one();
 }
 
-/// The first of the most urgent tasks, of which there is one at least. The mutex is held.
+/// Takes the first of the most urgent tasks. There must be a task, and the mutex must be held.
 TaskThreads::Task TaskThreads::Queue::takeMostUrgent() {
   auto urgencyOf = [](const Task &task) { return task.urgency ? task.urgency->load() : 0; };
   auto most = std::ranges::max_element(tasks, {}, urgencyOf);
@@ -60,7 +60,7 @@ void TaskThreads::Queue::run() {
     Task task = takeMostUrgent();
     lock.unlock();
     task.run();
-    task = {}; // what it holds goes without the lock
+    task = {}; // destroys what the task holds, without the lock
     lock.lock();
   }
 }

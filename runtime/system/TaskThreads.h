@@ -18,18 +18,18 @@
 
 namespace tesela {
 
-/// Runs tasks, the more urgent ones first and equally urgent ones in the order of their coming, on
-/// as many threads as there are tasks, up to a limit. Tasks do not throw. All tasks have run when
-/// it is gone. A child of fork() has threads of its own, and none of its parent's tasks.
+/// Runs tasks on up to `limit` threads, as many as there are tasks. More urgent tasks run first;
+/// equally urgent ones in the order in which they were added. Tasks must not throw. The destructor
+/// waits for all tasks. A child of fork() has its own threads and none of its parent's tasks.
 class TaskThreads {
 public:
-  /// It may change while the task waits.
+  /// The value may change while the task waits.
   using Urgency = std::shared_ptr<const std::atomic<int>>;
 
   explicit TaskThreads(int limit);
 
-  /// Throws std::system_error where there is no thread yet and the system gives none. Without an
-  /// urgency: 0.
+  /// Throws std::system_error if there is no thread yet and none can be created. No urgency:
+  /// 0.
   void add(std::function<void()> task, Urgency urgency = nullptr);
 
 private:

@@ -1,4 +1,4 @@
-//===- ThreadOwn.h - A thread's own object, also at its end -----*- C++ -*-===//
+//===- ThreadOwn.h - One object per thread ----------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,21 +10,21 @@
 
 namespace tesela {
 
-/// A thread's own T, made where it is first asked for and freed at the thread's end. The main
-/// thread's end comes before that of static objects, and before what atexit() was given: these may
-/// still ask, and get another T, which is never freed.
+/// One T for each thread, made at its first use and freed at the thread's end. The main thread ends
+/// before static objects are destroyed and atexit() functions run. These may still ask; they get
+/// another T, which is never freed.
 template <typename T> class ThreadOwn {
 public:
-  /// Null where there is no memory for it.
+  /// Null if memory ran out.
   static T *get() noexcept {
     if (!pointer) {
       pointer = new (std::nothrow) T;
-      thread_local Guard guard; // at the thread's end already gone: not made again
+      thread_local Guard guard; // already destroyed at the thread's end, and then not made again
       (void)guard;
     }
     return pointer;
   }
-  /// Null where there is none yet.
+  /// Null if get() was not called yet.
   static T *known() noexcept { return pointer; }
 
 private:
@@ -32,7 +32,7 @@ private:
     Guard() {}
     ~Guard() { delete std::exchange(pointer, nullptr); }
   };
-  static inline thread_local T *pointer = nullptr; ///< has no end of its own: always readable
+  static inline thread_local T *pointer = nullptr; ///< trivial, so it can be read at any time
 };
 
 } // namespace tesela

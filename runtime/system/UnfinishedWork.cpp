@@ -1,4 +1,4 @@
-//===- UnfinishedWork.cpp - What a child of fork() cannot go on -----------===//
+//===- UnfinishedWork.cpp - Calls that a fork() interrupts ----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,7 +11,7 @@ namespace tesela {
 
 static std::atomic<int> ofAllThreads = 0;
 static thread_local int ofThisThread = 0;
-static std::atomic<bool> leftBehind = false; ///< by threads of the parent
+static std::atomic<bool> leftBehind = false; ///< calls of other threads in the parent
 
 static void lookBack() {
   if (ofAllThreads.load() > ofThisThread)

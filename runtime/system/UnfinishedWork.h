@@ -1,4 +1,4 @@
-//===- UnfinishedWork.h - What a child of fork() cannot go on ---*- C++ -*-===//
+//===- UnfinishedWork.h - Calls that a fork() interrupts --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,9 +9,9 @@
 
 namespace tesela {
 
-/// Lives as long as a call that compiles, or looks for compiled kernels. Such a call takes locks of
-/// ours and of LLVM; where another thread was in one when the process was forked, they may be
-/// locked for ever in the child, so that a call there is refused instead of waiting for them.
+/// Exists during a call that compiles or looks for compiled kernels. Such a call takes locks of
+/// Tesela and of LLVM. If another thread was in such a call when the process was forked, the locks
+/// may stay locked forever in the child, so calls there are refused instead of waiting.
 class UnfinishedWork {
 public:
   UnfinishedWork();

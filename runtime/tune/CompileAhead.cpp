@@ -1,4 +1,4 @@
-//===- CompileAhead.cpp - Kernels that are ready when needed ----*- C++ -*-===//
+//===- CompileAhead.cpp - Compiles kernels ahead ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,8 +9,8 @@
 
 namespace tesela {
 
-/// Kernels a thread that wait to be taken: enough that neither side waits for the other's slow
-/// ones.
+/// How many finished kernels per thread may wait to be taken. Enough that neither side waits for
+/// slow ones of the other.
 static constexpr size_t aheadOfThread = 4;
 
 CompileAhead::CompileAhead(size_t count, int threads, bool quietly, Compile compile)
@@ -19,7 +19,7 @@ CompileAhead::CompileAhead(size_t count, int threads, bool quietly, Compile comp
   try {
     for (int i = 0; i < threads; ++i)
       workers.emplace_back([this] { work(); });
-  } catch (const std::system_error &) { // the system gives no more
+  } catch (const std::system_error &) { // the system gives no more threads
     if (workers.empty())
       throw;
   }
@@ -60,7 +60,8 @@ std::optional<CompileAhead::Made> CompileAhead::take() {
   std::unique_lock lock(mutex);
   if (taken == count)
     return std::nullopt;
-  // A batch is whole before its first is taken, also the one that the constructor began.
+  // A batch is complete before its first kernel is taken, also the batch that the constructor
+  // began.
   if (quietly && (!paused || ready.empty())) {
     paused = false;
     changed.notify_all();

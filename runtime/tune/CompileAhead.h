@@ -1,4 +1,4 @@
-//===- CompileAhead.h - Kernels that are ready when needed ------*- C++ -*-===//
+//===- CompileAhead.h - Compiles kernels ahead ------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@
 
 namespace tesela {
 
-/// Compiles kernels by number, from 0 on, on threads of its own, a few ahead of the one who takes
+/// Compiles kernels by number, from 0 on, on its own threads, a few ahead of the caller that takes
 /// them.
 class CompileAhead {
 public:
@@ -27,13 +27,13 @@ public:
     Result<Kernel> kernel;
   };
 
-  /// `quietly`: nothing is compiled while a kernel that was taken is used: take() waits for a batch
-  /// of `threads` times 4, and the next batch begins when this one is taken.
+  /// `quietly`: nothing is compiled while a taken kernel is in use. take() then waits for a batch
+  /// of 4 * `threads` kernels, and the next batch begins when the last of these was taken.
   CompileAhead(size_t count, int threads, bool quietly, Compile compile);
-  /// Leaves out what is not begun, and waits for the rest.
+  /// Drops kernels whose compilation has not begun, and waits for the others.
   ~CompileAhead();
 
-  /// The next that is done, in about the order of the numbers; nothing: all are taken.
+  /// The next finished kernel, in about the order of the numbers; nullopt: all are taken.
   std::optional<Made> take();
 
 private:
@@ -44,7 +44,7 @@ private:
   std::condition_variable changed;
   size_t begun = 0, taken = 0, compiling = 0;
   bool closing = false;
-  bool paused = false; ///< quietly: a batch is being taken
+  bool paused = false; ///< with `quietly`: a batch is being taken
   std::deque<Made> ready;
   std::vector<std::thread> workers;
 

@@ -19,9 +19,9 @@ namespace tesela {
 
 namespace {
 
-/// Of buffers, while others work on the device.
+/// Bytes of buffers for tuning in the background, where others use the device too.
 constexpr int64_t backgroundBytes = int64_t(512) << 20;
-/// Kernels that a request makes at a time; each takes one core, as those of Preparations.
+/// How many kernels a request makes at a time. Each uses one core, as in Preparations.
 constexpr int mostAtOnce = 8;
 
 Extents extentsOf(const ProblemSizes &sizes) {
@@ -80,7 +80,7 @@ ContextTuning::Records ContextTuning::recordsOf(const std::string &kernel) const
   return found == recorded.end() ? Records() : found->second;
 }
 
-/// The record of the bucket, else of the next one near by.
+/// The record of the bucket, else that of the nearest near one.
 std::optional<TuneRecord> ContextTuning::find(const std::string &kernel,
                                               const SizeBucket &bucket) const {
   std::lock_guard lock(mutex);
@@ -109,12 +109,12 @@ std::string ContextTuning::knownKey(const std::string &kernel, int revision) {
   return kernel + "." + std::to_string(revision);
 }
 
-/// The kernel of `record`'s schedule.
+/// The kernel with the schedule of `record`.
 Result<Kernel> ContextTuning::load(const KernelSpecification &specification,
                                    const TuneRecord &record, const RequestLimits &limits) {
   KernelSpecification scheduled = specification;
   scheduled.schedule = record.schedule;
-  // They chose nothing: one kernel, whatever is expected.
+  // They did not choose the schedule, so kernels that differ only in them are the same.
   scheduled.expectedLength = scheduled.expectedQueries = 0;
   Result<Kernel> loaded = requestKernel(context, scheduled, limits);
   if (!loaded && !isOver(loaded.code()))
@@ -183,7 +183,7 @@ Result<Kernel> ContextTuning::requestAll(const KernelSpecification &specificatio
                                        [&](const Known &) { hasDropped = true; });
   if (!all)
     return all.error();
-  if (!first) // another request's, or one of before
+  if (!first) // another request made `all`, or it was there before
     requestFirst();
   if (!*first)
     return *first;
@@ -196,10 +196,11 @@ Result<ContextTuning::KnownPointer>
 ContextTuning::makeKnown(const KernelSpecification &specification, const Records &records,
                          const std::function<void()> &alsoDo, const RequestLimits &limits) {
   auto made = std::make_shared<Known>(specification, swaps());
-  std::map<std::string, Result<Kernel>> loaded; // by schedule
+  std::map<std::string, Result<Kernel>> loaded; // the key is the schedule
   if (!records.list.empty()) {
     std::mutex loadedMutex;
-    TaskThreads threads(std::clamp(usableProcessors(), 1, mostAtOnce)); // done at the block's end
+    TaskThreads threads(std::clamp(usableProcessors(), 1, mostAtOnce)); // the destructor waits for
+                                                                        // all tasks
     threads.add(alsoDo);
     std::set<std::string> begun;
     for (const TuneRecord &record : records.list)
@@ -217,7 +218,7 @@ ContextTuning::makeKnown(const KernelSpecification &specification, const Records
     else if (isOver(kernel.code()))
       return kernel.error();
   }
-  // Launches of the kernels that were dropped, or of an earlier answer, are not known to these.
+  // Kernels that were dropped, or of an earlier answer, may have been launched unnoticed.
   if (hasDropped || records.revision > 0)
     made->kernels.expectOthers();
   if (swaps())
@@ -233,13 +234,13 @@ ContextTuning::makeKnown(const KernelSpecification &specification, const Records
             owner->missing(known, extents, scalars);
             return Status::success();
           });
-          if (!begun) // the launch itself goes on
+          if (!begun) // the launch itself continues
             owner->warnOnce("nothing is tuned in the background: " + begun.error().message());
         });
   return KnownPointer(std::move(made));
 }
 
-/// A launch has sizes that no kernel is known for, and launches swap.
+/// A launch has sizes without a known kernel, and launches swap.
 void ContextTuning::missing(const KnownPointer &known, const Extents &extents,
                             const std::vector<ScalarArgument> &scalars) {
   bool isEmpty = std::min({extents.B, extents.H, extents.Hkv, extents.Sq, extents.Sk}) < 1;
@@ -250,7 +251,7 @@ void ContextTuning::missing(const KnownPointer &known, const Extents &extents,
     limits.cancelled = stopping.get().get_token();
     SizeBucket bucket = SizeBucket::of(extents);
     std::optional<TuneRecord> record = find(recordKernel(known->specification), bucket);
-    if (record && record->bucket == bucket) // made since its kernels were
+    if (record && record->bucket == bucket) // made after its kernels
       swapIn(known->specification, *record, limits);
     else
       tune(known->specification, extents, scalars, /*inBackground=*/true, limits);
@@ -290,7 +291,7 @@ void ContextTuning::tune(const KernelSpecification &specification, const Extents
 void ContextTuning::swapIn(const KernelSpecification &specification, const TuneRecord &record,
                            const RequestLimits &limits) {
   KnownPointer found = known.find(knownKey(record.kernel, 0));
-  if (!found) // who asks for it next has it
+  if (!found) // the next request makes it with the record
     return;
   if (Result<Kernel> loaded = caught([&] { return load(specification, record, limits); }))
     found->kernels.set(record.bucket, loaded->internal()->kernel);

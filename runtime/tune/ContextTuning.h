@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between compile() and the requests for kernels of one schedule: which schedules are known for a
-// specification, and for which sizes of launches.
+// Stands between compile() and requests for a kernel with one schedule. It knows which schedules
+// were measured for a specification, and for which sizes of launches.
 //
-// One process, one answer: what decides is the records that were there when the context was made,
-// and those that this context was asked to make. They are small (a race takes seconds, its record a
-// kilobyte), and none goes before the context does. The kernels that are made of them, with the
-// variants' texts, can be made again by the same records: of these the ones asked for last are
-// kept.
+// One process, one answer: choices depend only on the records that existed when the context was
+// created, and on those that this context was asked to make. Records are small (a kilobyte, from a
+// race of seconds) and are kept as long as the context. The kernels made from them, with the
+// variants' texts, can be made again from the same records, so only the most recently requested
+// ones are kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TUNE_CONTEXTTUNING_H
@@ -38,24 +38,24 @@ struct LoadedKernel;
 
 class ContextTuning {
 public:
-  /// `context` holds this and outlives it.
+  /// `context` owns this object and outlives it.
   ContextTuning(ContextState &context, const ContextOptions &options);
-  /// Ends what runs in the background.
+  /// Ends all tuning in the background.
   ~ContextTuning();
 
-  /// What requestKernel gives, with a tuned schedule where one is known and `specification` names
-  /// none itself. `sizes`: of most launches.
+  /// The kernel of requestKernel(), with a tuned schedule if one is known and `specification` names
+  /// none. `sizes`: of most launches.
   Result<Kernel> request(const KernelSpecification &specification,
                          const std::optional<ProblemSizes> &sizes, const RequestLimits &limits);
 
-  /// Keeps a record that was just made and lets later requests use it, and launches where they swap
-  /// kernels; the path of its file.
+  /// Stores a record that was just made, for later requests and, if launches swap kernels, for
+  /// launches. Returns the path of its file.
   Result<std::string> keep(const KernelSpecification &specification, const TuneRecord &record);
 
-  /// What is kept of a kernel by now, whoever made it.
+  /// All stored records of a kernel, whoever made them.
   std::vector<TuneRecord> records(const KernelSpecification &specification) const;
 
-  /// How many variants' kernels are kept.
+  /// The number of variants whose kernels are kept.
   size_t keptCount() const { return known.size(); }
 
 private:
@@ -64,14 +64,14 @@ private:
     Known(const KernelSpecification &specification, bool swaps)
         : specification(specification), kernels(swaps) {}
     KernelSpecification specification;
-    mutable TunedKernels kernels; ///< guards itself
+    mutable TunedKernels kernels; ///< thread-safe by itself
   };
   struct Records {
-    std::vector<TuneRecord> list; ///< one a bucket
-    /// How often what is said of earlier requests was not to change with a new record.
+    std::vector<TuneRecord> list; ///< one per bucket
+    /// How many new records must not change the answers to earlier requests.
     int revision = 0;
   };
-  /// What outlives the context, for kernels that ask it: no owner then.
+  /// Outlives the context, because kernels may ask later. `owner` is then null.
   struct Mailbox {
     std::mutex mutex;
     ContextTuning *owner;
@@ -84,13 +84,13 @@ private:
   const std::string device;
   RecordStore store;
   mutable std::mutex mutex;                          ///< guards `recorded`
-  std::unordered_map<std::string, Records> recorded; ///< by recordKernel()
-  OnceMap<Known> known;                              ///< by knownKey()
-  std::atomic<bool> hasDropped = false;              ///< one of `known`
+  std::unordered_map<std::string, Records> recorded; ///< the key is recordKernel()
+  OnceMap<Known> known;                              ///< the key is knownKey()
+  std::atomic<bool> hasDropped = false;              ///< a value of `known`
   std::shared_ptr<Mailbox> mailbox;
   PerProcess<std::stop_source> stopping;
   std::atomic<bool> warned = false;
-  TaskThreads tuning{1}; ///< races; the last member: it goes first
+  TaskThreads tuning{1}; ///< the last member, so that races end first
 
   bool swaps() const { return mode == Tuning::onFirstUse || mode == Tuning::full; }
   Records recordsOf(const std::string &kernel) const;
@@ -98,24 +98,24 @@ private:
   void add(const TuneRecord &record, bool isNewAnswer);
   static std::string knownKey(const std::string &kernel, int revision);
 
-  /// The kernel of `record`, or where there is none the heuristic's.
+  /// The kernel of `record`, or the heuristic's if there is no record.
   Result<Kernel> requestOne(const KernelSpecification &specification,
                             const std::optional<TuneRecord> &record, const RequestLimits &limits);
-  /// That kernel, whose launches run others for other sizes.
+  /// The same kernel, whose launches with other sizes run other kernels.
   Result<Kernel> requestAll(const KernelSpecification &specification,
                             const std::optional<TuneRecord> &record, const RequestLimits &limits);
   Result<Kernel> load(const KernelSpecification &specification, const TuneRecord &record,
                       const RequestLimits &limits);
-  /// The kernels of all `records`; `alsoDo` is done beside them.
+  /// Makes the kernels of all `records`, and runs `alsoDo` at the same time.
   Result<KnownPointer> makeKnown(const KernelSpecification &specification, const Records &records,
                                  const std::function<void()> &alsoDo, const RequestLimits &limits);
   void missing(const KnownPointer &known, const Extents &extents,
                const std::vector<ScalarArgument> &scalars);
-  /// Races for launches of `extents` and keeps the winner; a failure is told as a warning.
+  /// Races for launches of `extents` and stores the winner. A failure becomes a warning.
   void tune(const KernelSpecification &specification, const Extents &extents,
             const std::vector<ScalarArgument> &scalars, bool inBackground,
             const RequestLimits &limits);
-  /// Launches that swap run the record's kernel from now on.
+  /// If launches swap, they run the record's kernel from now on.
   void swapIn(const KernelSpecification &specification, const TuneRecord &record,
               const RequestLimits &limits);
   void warnOnce(const std::string &sentence);

@@ -1,4 +1,4 @@
-//===- Race.cpp - The fastest of many kernels in little time ----*- C++ -*-===//
+//===- Race.cpp - Finds the fastest of many kernels quickly -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -16,20 +16,20 @@ namespace tesela {
 
 namespace {
 
-// A kernel that loses its heat by this much has not won a final in any exhaustive search
-// (docs/tuning.md); ratios of heats are good to 10 % on a machine that others use.
+// A kernel that loses its heat by this factor has not won a final in any exhaustive search
+// (docs/tuning.md). On a machine that others use, ratios of heats are accurate to 10 %.
 constexpr double lostHeat = 1.25, lostHeats = 1.15;
-constexpr double hopeless = 3; ///< twice in a row
+constexpr double hopeless = 3; ///< in two consecutive launches
 constexpr int samplesOfHeat = 3, secondChance = 3;
 constexpr size_t recentSamples = 16;
 constexpr size_t mostRunners = 24, finalists = 4;
 constexpr int roundsOfHalving = 3, roundsOfAll = 12, mostInFinal = 96;
-/// Who looks after each round sees what he hopes for too early.
+/// Looking after each round would stop too early, at a result that is good by chance.
 constexpr int roundsBetweenLooks = 32;
-/// Shares of the time when heats and halving are over.
+/// The share of the time after which heats and halving end.
 constexpr double heatsShare = 0.6, halvingShare = 0.8;
-/// A schedule replaces the heuristic's where it is faster by 1 % at least, and that is 99 % sure:
-/// the best of many is looked at, so that 95 % would be luck too often.
+/// A schedule replaces the heuristic's if it is at least 1 % faster with a probability of 99 %.
+/// With 95 % the best of many schedules would too often be better by chance.
 constexpr double leastGain = 0.01, sure = 0.95, verySure = 0.99;
 
 class RaceRun {
@@ -55,10 +55,10 @@ private:
   const RaceOptions options;
   const double seconds;
   RaceResult result;
-  std::vector<size_t> running;  ///< without the reference
-  std::deque<double> recent;    ///< launches of the reference
-  std::vector<double> cautious; ///< by number: cautiousRatio() of its heat
-  std::mt19937 random{1};       // NOLINT: the same orders in every race
+  std::vector<size_t> running;  ///< kernels still in the race, without the reference
+  std::deque<double> recent;    ///< latest launches of the reference
+  std::vector<double> cautious; ///< cautiousRatio() of the heat, by the kernel's number
+  std::mt19937 random{1};       // NOLINT: every race uses the same orders
 
   Runner &at(size_t kernel) { return result.runners[kernel]; }
   bool isOver(double share) {
@@ -77,7 +77,7 @@ private:
     std::erase(running, kernel);
   }
 
-  /// A launch's time into `times`; drops the kernel where it fails.
+  /// Appends the time of a launch to `times`; drops the kernel if it fails.
   bool time(size_t kernel, std::vector<double> &times) {
     Result<double> milliseconds = track.sample(kernel);
     if (!milliseconds) {
@@ -98,16 +98,17 @@ private:
     return Status::success();
   }
 
-  /// A kernel's fastest launch against the reference's fastest of the last while: where both meet a
-  /// quiet machine this is their ratio, else it is too large. A ratio of a few neighbours may also
-  /// be too small, where all of the reference's were disturbed.
+  /// The kernel's fastest launch divided by the reference's fastest recent one. It is correct if
+  /// both had a quiet machine, and too large otherwise. With only a few neighbouring launches it
+  /// could be too small, if all of the reference's were disturbed.
   double cautiousRatio(const Runner &runner) const {
     return *std::min_element(runner.heat.begin(), runner.heat.end()) /
            *std::min_element(recent.begin(), recent.end());
   }
 
-  /// Against the reference's launches between its own, the fastest of each: what else the machine
-  /// does makes launches slower, never faster. Who seems to lose gets a second chance.
+  /// Compares the kernel with the reference's launches between its own, by the fastest of each:
+  /// other work makes launches slower, never faster. A kernel that seems to lose gets a second
+  /// chance.
   Status heat(size_t kernel, double best) {
     Runner &runner = at(kernel);
     std::vector<double> warmup, others;
@@ -138,7 +139,7 @@ private:
     if (!first)
       return Error(Code::defect, "a race without the heuristic's schedule");
     Runner &leader = at(reference);
-    for (int i = 0; i < 4; ++i) // the first is the warm-up
+    for (int i = 0; i < 4; ++i) // the first launch is the warm-up
       if (Status status = timeReference(leader.heat); !status)
         return status;
     leader.heat.erase(leader.heat.begin());
@@ -173,7 +174,7 @@ private:
     return Status::success();
   }
 
-  /// One launch of each that is left, and of the reference, in a new order.
+  /// One launch of each remaining kernel and of the reference, in a new order.
   Status round() {
     if (Status status = checkCancelled(); !status)
       return status;
@@ -202,7 +203,7 @@ private:
       drop(running.back(), fmt::format("lost {}: {} were faster", stage, count));
   }
 
-  /// The exhaustive search: nobody is dropped.
+  /// The exhaustive search: no kernel is dropped.
   Status all() {
     for (int i = 0; options.exhaustive && i < roundsOfAll; ++i)
       if (Status status = round(); !status)
@@ -235,8 +236,8 @@ private:
     return Status::success();
   }
 
-  /// The best is told apart from the reference, either way, and from the next one; or the next one
-  /// is as good.
+  /// Whether the best is surely faster or slower than the reference, and surely faster than the
+  /// next one, or equal to it.
   bool isDecided() {
     const std::vector<double> &best = at(running[0]).rounds, &base = at(reference).rounds;
     double faster = confidenceBelow(1 - leastGain, best, base);
@@ -263,7 +264,7 @@ private:
     result.winner = isBetter ? running[0] : reference;
     if (isBetter) {
       result.overReference = faster;
-      // The one behind it: another finalist, or the reference.
+      // The one behind the winner: another finalist, or the reference.
       bool hasOther = running.size() > 1 && at(running[1]).ratio < 1;
       result.runnerUp = hasOther ? running[1] : reference;
     } else {

@@ -1,4 +1,4 @@
-//===- RecordStore.cpp - Where tuned schedules are kept ---------*- C++ -*-===//
+//===- RecordStore.cpp - Stores tuned schedules -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -16,7 +16,7 @@ namespace tesela {
 
 namespace fs = std::filesystem;
 
-/// More is no record: a table of 10,000 of them has 5 MB.
+/// A larger file is not read: a table of 10,000 records has 5 MB.
 static constexpr uintmax_t mostBytes = 16 << 20;
 
 RecordStore::RecordStore(std::string folder, std::string shipped,
@@ -31,7 +31,7 @@ void RecordStore::warnOnce(const std::string &path, const std::string &problem) 
                  "; tune again, or remove the file");
 }
 
-/// The file's records; none where it is not there, with a warning where it is damaged.
+/// The file's records. Empty if there is no file, or (with a warning) if it is damaged.
 std::vector<TuneRecord> RecordStore::read(const std::string &path) const {
   std::error_code failure;
   uintmax_t size = fs::file_size(path, failure);
@@ -43,7 +43,7 @@ std::vector<TuneRecord> RecordStore::read(const std::string &path) const {
   }
   Result<std::string> text = readFile(path);
   if (!text) {
-    if (text.code() != Code::notFound) // removed meanwhile
+    if (text.code() != Code::notFound) // removed in the meantime
       warnOnce(path, text.error().message());
     return {};
   }
@@ -82,7 +82,7 @@ const std::vector<TuneRecord> &RecordStore::shippedRecords() const {
   return readOfShipped;
 }
 
-/// Adds `record` unless there is one of its bucket.
+/// Adds `record` unless its bucket already has one.
 static void addNew(const TuneRecord &record, std::vector<TuneRecord> &records) {
   if (std::ranges::find(records, record.bucket, &TuneRecord::bucket) == records.end())
     records.push_back(record);
@@ -115,7 +115,8 @@ RecordStore::Records RecordStore::findAll(const std::string &device) const {
        each.increment(failure))
     for (const std::string &path : jsonFiles(each->path()))
       for (const TuneRecord &record : read(path))
-        if (std::string(each->path()) == folderOf(device, record.kernel)) // where find() looks
+        if (std::string(each->path()) == folderOf(device, record.kernel)) // the folder where find()
+                                                                          // looks
           add(record);
   for (const TuneRecord &record : shippedRecords())
     add(record);

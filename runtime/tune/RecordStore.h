@@ -1,11 +1,11 @@
-//===- RecordStore.h - Where tuned schedules are kept -----------*- C++ -*-===//
+//===- RecordStore.h - Stores tuned schedules -------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A file a record, `FOLDER/DIGEST/BUCKET.json`, where the digest is of the device and the kernel:
-// so machines with other devices share a folder, and all records of a kernel are found by one look.
-// Files are written aside and renamed. Behind them stand the tables that come with the library.
+// One file per record, `FOLDER/DIGEST/BUCKET.json`. The digest is of the device and the kernel. So
+// different devices can share a folder, and one folder has all records of a kernel. Files are
+// written atomically. The tables that are shipped with the library are searched after the folder.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TUNE_RECORDSTORE_H
@@ -26,20 +26,20 @@ namespace tesela {
 /// All members may be called from several threads at once.
 class RecordStore {
 public:
-  /// `folder` empty: nothing is kept. `shipped`: of tables; empty: none.
+  /// `folder` empty: nothing is stored. `shipped`: the folder of shipped tables; empty: none.
   RecordStore(std::string folder, std::string shipped, std::shared_ptr<const EventSink> events);
 
-  /// The folder share/tesela/tuned beside the library; empty where there is none.
+  /// The folder share/tesela/tuned beside the library; empty if there is none.
   static std::string shippedFolder();
 
-  /// The records of a kernel on a device, one a bucket: the user's, else the library's. What is
-  /// damaged is left out, with one warning.
+  /// The records of a kernel on a device, one per bucket: the user's, else the library's. Damaged
+  /// ones are left out, with one warning.
   std::vector<TuneRecord> find(const std::string &device, const std::string &kernel) const;
-  /// Those of all kernels, by recordKernel().
+  /// The records of all kernels. The key is recordKernel().
   using Records = std::unordered_map<std::string, std::vector<TuneRecord>>;
   Records findAll(const std::string &device) const;
 
-  /// Keeps the record in place of an earlier one of its bucket; the path of its file.
+  /// Stores the record, replacing an earlier one of its bucket. Returns the path of its file.
   Result<std::string> store(const TuneRecord &record) const;
 
   const std::string &folder() const { return folder_; }

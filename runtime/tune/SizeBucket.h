@@ -14,12 +14,12 @@
 
 namespace tesela {
 
-/// Launches whose sizes have the same powers of two, each rounded down: batch times query heads
-/// (how many work items, against the multiprocessors), query heads of a key/value head (packed
-/// heads), queries (rows of blocks) and keys (tiles of a row). Batch and heads count together: a
-/// kernel does not tell them apart but by their product.
+/// Launches whose sizes, rounded down to powers of two, are equal: batch times query heads (the
+/// number of work items), query heads per key/value head (packed heads), queries (row blocks per
+/// head) and keys (tiles per row block). Batch and heads are multiplied, because only their product
+/// matters to a kernel.
 struct SizeBucket {
-  /// Exponents; -1 of nothing.
+  /// Exponents; -1 for an extent of 0.
   int8_t batchHeads = -1, sharing = -1, queries = -1, keys = -1;
 
   static SizeBucket of(const Extents &extents);
@@ -27,8 +27,8 @@ struct SizeBucket {
   std::string name() const;
   static std::optional<SizeBucket> parse(std::string_view name);
 
-  /// The same with but another number of heads, no more than four times as many or as few: how
-  /// good a schedule is then hardly differs, since it is the number of waves alone.
+  /// Whether only the number of heads differs, by a factor of at most four. The same schedule is
+  /// then about as good, because only the number of waves changes.
   bool isNear(const SizeBucket &other) const;
   bool operator==(const SizeBucket &) const = default;
 };

@@ -38,7 +38,7 @@ double confidenceBelow(double limit, std::span<const double> times,
   if (measured.size() < 3)
     return 0.5;
   constexpr int resamples = 1000;
-  std::mt19937 random(1); // NOLINT: the same answer for the same rounds
+  std::mt19937 random(1); // NOLINT: equal rounds give equal answers
   double below = 0;
   std::vector<double> drawn(measured.size());
   for (int i = 0; i < resamples; ++i) {

@@ -10,16 +10,16 @@
 
 namespace tesela {
 
-/// The middle value, or the mean of the middle two; 0 of none.
+/// The middle value, or the mean of the middle two; 0 if there is none.
 double median(std::vector<double> values);
 
-/// The median of times[i] / others[i]: both of the same round, so that what slowed the whole
-/// machine down for a while slowed down both. Rounds that only one of them has are left out.
+/// The median of times[i] / others[i]. Both are from the same round, so that a slowdown of the
+/// whole machine affects both. Rounds that only one of them has are ignored.
 double pairedRatio(std::span<const double> times, std::span<const double> others);
 
-/// How sure it is, from 0 to 1, that pairedRatio() of as many rounds again would be below `limit`:
-/// the share of resampled rounds (bootstrap, 1000 of them, the same in every process) in which it
-/// is. 0.5 where there are fewer than three rounds.
+/// The probability that pairedRatio() of another such series of rounds would be below `limit`: its
+/// share among 1000 resampled series (bootstrap, the same in every process). 0.5 if there are fewer
+/// than three rounds.
 double confidenceBelow(double limit, std::span<const double> times, std::span<const double> others);
 
 } // namespace tesela

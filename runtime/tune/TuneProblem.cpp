@@ -23,7 +23,8 @@
 
 namespace tesela {
 
-/// All sets together: twice the largest second cache of the chips that Tesela knows, 126 MB.
+/// The size of all sets together: twice the largest L2 cache of the chips that Tesela knows, 126
+/// MB.
 static constexpr int64_t rotatedBytes = int64_t(256) << 20;
 
 //===----------------------------------------------------------------------===//
@@ -62,8 +63,8 @@ static Result<Extents> extentsOf(const TuneShape &shape) {
   return extents;
 }
 
-/// A random tensor for `parameter`: f32 normal, i32 in [0, Sk], bool 0 or 1, as `tesela run` has
-/// them.
+/// A random tensor for `parameter`: f32 normal, i32 in [0, Sk], bool 0 or 1, as in `tesela
+/// run`.
 static Result<CaptureArgument> randomCapture(const Parameter &parameter, const Extents &extents,
                                              uint64_t seed,
                                              std::vector<std::unique_ptr<char[]>> &owned) {
@@ -109,7 +110,7 @@ Result<TuneInputs> tuneInputs(const KernelOptions &options, const TuneShape &sha
   if (!extents)
     return extents.error();
   TuneInputs inputs{std::move(*variant), {}, shape.captures, {}};
-  uint64_t seed = 4; // q, k and v have the first ones
+  uint64_t seed = 4; // q, k and v have seeds 1 to 3
   for (const Parameter &parameter : inputs.variant.parameters) {
     bool isGiven = std::ranges::any_of(
         shape.captures, [&](const CaptureArgument &each) { return each.name == parameter.name; });
@@ -140,7 +141,7 @@ Result<TuneInputs> tuneInputs(const KernelOptions &options, const TuneShape &sha
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// Normal numbers, repeated: neither a kernel's way nor its power follows from more than these.
+/// Repeated normal numbers: neither a kernel's path nor its power depends on more different ones.
 static std::vector<char> randomBytes(ElementType type, size_t bytes, uint64_t seed) {
   constexpr int64_t period = int64_t(1) << 18;
   int64_t size = int64_t(elementSize(type));
@@ -171,7 +172,7 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
   int64_t setBytes = 0;
   for (const Tensor &each : shapes)
     setBytes += int64_t(each.spanBytes());
-  if (isBackward) // do, dq, dk and dv
+  if (isBackward) // do, dq, dk and dv are added
     setBytes *= 2;
   if (setBytes > memoryBytes)
     return Error(Code::outOfMemory,
@@ -188,7 +189,8 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
     return stream.error();
   if (*stream)
     problem.queue = std::shared_ptr<void>(*stream, [backend](void *stream) {
-      (void)backend->synchronize(stream); // its failure is that of the launches, told already
+      (void)backend->synchronize(stream); // its failure is that of the launches, which was already
+                                          // reported
       backend->destroyStream(stream);
     });
 
@@ -218,7 +220,7 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
     if (!compiled)
       return compiled.error();
     attention = std::move(*compiled);
-    dO = randomBytes(options.inputType, shapes[3].spanBytes(), 999); // others have the first seeds
+    dO = randomBytes(options.inputType, shapes[3].spanBytes(), 999); // its own seed
   }
   std::vector<char> random[3];
   for (int i = 0; i < 3; ++i)
@@ -239,7 +241,7 @@ Result<TuneProblem> TuneProblem::create(const Context &context, const KernelOpti
       Result<Buffer> buffer = context.allocate(bytes);
       if (!buffer)
         return buffer.error();
-      // Pages that nobody has written are slow at first.
+      // The first access to unwritten pages is slow, so write them now.
       if (Status status = context.fill(*buffer, 0xff, *stream); !status)
         return status.error();
       *tensors[i] = shapes[i].at(buffer->data());
@@ -306,16 +308,16 @@ Result<TuneProblem::Results> TuneProblem::resultsOf(const Context &context, cons
   return results;
 }
 
-/// How far two right results can be apart: twice the rule of docs/numerics.md against the exact
-/// one, with the largest |v| for the sum of p|v|, which is no larger.
+/// How far two correct results can differ: twice the distance from the exact result that
+/// docs/numerics.md allows, with the largest |v| as an upper bound of the sum of p|v|.
 static double tolerance(ElementType type, double largestLse, double largest) {
   double unit = type == ElementType::f32 ? 0x1p-24 : type == ElementType::f16 ? 0x1p-11 : 0x1p-8;
   double factor = type == ElementType::f32 ? 16 + 2 * largestLse : 8;
   return 2 * factor * unit * largest;
 }
 
-/// How far gradients of two kernels may be apart, by the largest number of one of them: roundings
-/// come to a few units of it, and a tile that is wrong to its own size.
+/// How far gradients of two kernels may differ, relative to the largest number of one of them.
+/// Roundings amount to a few units of it; a wrong tile to all of it.
 static double gradientTolerance(ElementType type) {
   return type == ElementType::f32 ? 0x1p-14 : type == ElementType::f16 ? 0x1p-6 : 0x1p-3;
 }
@@ -330,7 +332,7 @@ Status TuneProblem::compareGradients(const Context &context, const Kernel &kerne
   if (!found)
     return found.error();
   for (size_t i = 0; i < set.gradients.size(); ++i) {
-    const NamedTensor &gradient = set.arguments.tensors[i + 1]; // behind do
+    const NamedTensor &gradient = set.arguments.tensors[i + 1]; // the first tensor is do
     double largest = 0, error = 0;
     for (int64_t n = 0; n < gradient.tensor.elementCount(); ++n) {
       double want = loadFloat((*expected)[i].data(), type, n);
@@ -367,14 +369,14 @@ Status TuneProblem::compare(const Context &context, const Kernel &kernel,
            have = loadFloat((*found)[1].data(), ElementType::f32, i);
     if (std::isfinite(want))
       largestLse = std::max(largestLse, std::abs(want));
-    if (want == have) // infinities of rows without keys, too
+    if (want == have) // also equal infinities, of rows without keys
       continue;
-    // Of each 1e-3 and 4 units of the last place (docs/numerics.md); a NaN is never within.
+    // Each may differ by 1e-3 and 4 units in the last place (docs/numerics.md). A NaN never passes.
     double allowed = 2 * (1e-3 + 4 * 0x1p-23 * std::abs(want));
     if (!(std::abs(want - have) <= allowed))
       lseError = std::max(lseError, std::isfinite(have) ? std::abs(want - have) : HUGE_VAL);
   }
-  constexpr double largestValue = 6; // of 2^18 normal numbers
+  constexpr double largestValue = 6; // the largest |v| among 2^18 normal numbers
   double allowed =
       tolerance(type, largestLse + std::log(double(set.arguments.k.extents[2])), largestValue);
   double error = 0;

@@ -20,7 +20,7 @@ namespace tesela {
 
 using nlohmann::ordered_json;
 
-/// Changes when files of an older version would be misread.
+/// To be increased when files of an older version would be misread.
 static constexpr int recordFormat = 1;
 
 std::string recordDevice(const Device &device, int threads) {
@@ -71,7 +71,7 @@ std::string formatRecords(const std::vector<TuneRecord> &records) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-/// Takes `name` of `json` where it is there and of the type; else `to` stays.
+/// Sets `to` from `name` of `json`, if it exists and has the type; else `to` stays.
 template <typename T> static void take(const ordered_json &json, const char *name, T &to) {
   auto found = json.find(name);
   if (found == json.end())

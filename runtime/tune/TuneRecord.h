@@ -16,38 +16,38 @@
 
 namespace tesela {
 
-/// The winner of a race, and of what. Files of records are documented in docs/tuning.md.
+/// The winner of a race, and which race that was. docs/tuning.md documents files of records.
 struct TuneRecord {
   std::string device; ///< recordDevice()
   std::string kernel; ///< recordKernel()
   SizeBucket bucket;
   std::string schedule; ///< every choice
 
-  // What people want to know of it; nothing depends on these.
+  // Information for people; nothing depends on it.
   std::string variant, target, type;
   int headDimQk = 0, headDimV = 0;
-  Extents sizes; ///< that were timed
+  Extents sizes; ///< the sizes that were timed
   double milliseconds = 0, heuristicMilliseconds = 0;
-  double confidence = 0; ///< that it is faster than the heuristic's, 0 to 1
-  int tried = 0;         ///< schedules that were timed
+  double confidence = 0; ///< probability that it is faster than the heuristic's
+  int tried = 0;         ///< how many schedules were timed
   std::string version;   ///< of Tesela
   std::string made;      ///< "2026-01-31T12:00:00Z"
-  std::string path;      ///< where it was read from; not written
+  std::string path;      ///< where it was read from; not part of the file
 };
 
-/// The device's name; of the host with the number of threads, on which schedules depend.
+/// The device's name; for the host also the number of threads, because schedules depend on it.
 std::string recordDevice(const Device &device, int threads);
 
-/// A digest of what `specification` asks for beside its schedule and the lengths that it expects.
-/// Records outlive versions of Tesela, and tables ship with it: what it is made of stays as it is,
-/// whatever the keys of caches are made of.
+/// A digest of everything that `specification` asks for, except its schedule and expected lengths.
+/// Records outlive versions of Tesela, and tables are shipped with it. So this digest must not
+/// change, even if the keys of caches do.
 std::string recordKernel(const KernelSpecification &specification);
 
-/// A file of records.
+/// The text of a file of records.
 std::string formatRecords(const std::vector<TuneRecord> &records);
 
-/// The records of a file; an error says what is wrong with it. Never trusts its input: a schedule
-/// in it is still verified before it is used.
+/// The records of a file. An Error says what is wrong with the file. Everything is checked;
+/// schedules are verified again before they are used.
 Result<std::vector<TuneRecord>> parseRecords(std::string_view text);
 
 } // namespace tesela

@@ -13,12 +13,12 @@ namespace tesela {
 
 const LoadedKernel *TunedKernels::find(const LaunchArguments &arguments) {
   if (arguments.q.rank != 4 || arguments.k.rank != 4)
-    return nullptr; // an error, which every kernel tells
+    return nullptr; // an error that every kernel reports
   const auto &q = arguments.q.extents, &k = arguments.k.extents;
   auto isExtent = [](int64_t extent) { return extent >= 1 && extent <= INT32_MAX; };
   bool fits = std::all_of(q.begin(), q.begin() + 3, isExtent) && isExtent(k[1]) && isExtent(k[2]) &&
               k[0] == q[0] && q[1] % k[1] == 0;
-  if (!fits) // likewise, or empty: no reason to look for a better one
+  if (!fits) // an error, or empty: no better kernel is needed
     return nullptr;
   Extents extents{int32_t(q[0]), int32_t(q[1]), int32_t(k[1]), int32_t(q[2]), int32_t(k[2])};
   SizeBucket bucket = SizeBucket::of(extents);
@@ -27,12 +27,12 @@ const LoadedKernel *TunedKernels::find(const LaunchArguments &arguments) {
     for (const Entry &entry : *table)
       if (entry.bucket == bucket)
         return entry.chosen;
-  if (!swaps_ || process != processNumber()) // a child of fork() has none to ask
+  if (!swaps_ || process != processNumber()) // a child of fork() has no tuner to ask
     return table ? nearest(*table, bucket) : nullptr;
   return findMissing(bucket, extents, arguments.scalars);
 }
 
-/// The first launch of a bucket, where launches swap.
+/// The first launch of a bucket, if launches swap.
 const LoadedKernel *TunedKernels::findMissing(const SizeBucket &bucket, const Extents &extents,
                                               const std::vector<ScalarArgument> &scalars) {
   Missing ask;
@@ -52,7 +52,8 @@ const LoadedKernel *TunedKernels::findMissing(const SizeBucket &bucket, const Ex
   return std::ranges::find(*table, bucket, &Entry::bucket)->chosen;
 }
 
-/// Whether launches run the same, also where a kernel left the cache and was loaded again.
+/// Whether launches of both run the same code, even if the kernel left the cache and was loaded
+/// again.
 static bool isSame(const TunedKernels::Pointer &a, const TunedKernels::Pointer &b) {
   return a == b || (a && b && a->info.schedule == b->info.schedule);
 }
@@ -62,7 +63,7 @@ void TunedKernels::set(const SizeBucket &bucket, Pointer kernel) {
   Table table = current ? *current : Table();
   auto known = std::ranges::find(table, bucket, &Entry::bucket);
   if (known != table.end() && isSame(known->kernel, kernel))
-    return; // each request for a kernel with sizes says so again, and no table ever goes
+    return; // every request with sizes repeats this, and tables are never freed
   if (known == table.end())
     table.push_back({bucket, std::move(kernel), nullptr});
   else
@@ -89,10 +90,10 @@ bool TunedKernels::alone(const LoadedKernel &kernel) {
   return !mixed;
 }
 
-/// The kernel of the bucket next to one that has none; null: there is none near by.
+/// The kernel of the nearest bucket, for one without; null: no bucket is near.
 const LoadedKernel *TunedKernels::nearest(const Table &table, const SizeBucket &bucket) {
   const LoadedKernel *found = nullptr;
-  int least = 3; // further than what is near
+  int least = 3; // more than the distance of near buckets
   for (const Entry &entry : table) {
     int distance = std::abs(entry.bucket.batchHeads - bucket.batchHeads);
     if (entry.kernel && bucket.isNear(entry.bucket) && distance < least) {
@@ -103,7 +104,7 @@ const LoadedKernel *TunedKernels::nearest(const Table &table, const SizeBucket &
   return found;
 }
 
-/// Chooses for each bucket, then shows the table. The lock is held.
+/// Chooses a kernel for each bucket and publishes the table. The lock must be held.
 void TunedKernels::publish(Table table) {
   for (Entry &entry : table)
     entry.chosen = entry.kernel ? entry.kernel.get() : nearest(table, entry.bucket);

@@ -19,62 +19,62 @@ namespace tesela {
 
 struct LoadedKernel;
 
-/// The loaded kernels of one specification by the sizes of launches. A launch looks its own up
-/// without a lock. Either all are set before the first launch, and one answer holds for good; or
-/// launches swap: kernels may be added meanwhile, and hold from then on.
+/// The loaded kernels of one specification, by the sizes of launches. A launch finds its kernel
+/// without a lock. Either all kernels are set before the first launch and never change, or launches
+/// swap: kernels may be added at any time and are used from then on.
 class TunedKernels {
 public:
   using Pointer = std::shared_ptr<const LoadedKernel>;
-  /// Called once for each bucket that a launch has and no kernel is known for; it must not wait.
+  /// Called once for each bucket of launches without a known kernel. It must not wait.
   using Missing = std::function<void(const Extents &, const std::vector<ScalarArgument> &)>;
 
   explicit TunedKernels(bool swaps) : swaps_(swaps) {}
   TunedKernels(const TunedKernels &) = delete;
   TunedKernels &operator=(const TunedKernels &) = delete;
 
-  /// The kernel for a launch: that of its bucket, else of one near by, else null. Arguments are not
-  /// checked yet.
+  /// The kernel for a launch: that of its bucket, else of a near one, else null. The arguments need
+  /// not be checked yet.
   const LoadedKernel *find(const LaunchArguments &arguments);
-  /// Whether find() may give another answer later.
+  /// Whether find() may return another kernel later.
   bool swaps() const { return swaps_; }
 
-  /// From now on launches in `bucket` run `kernel`; null: what they ran without.
+  /// From now on launches in `bucket` run `kernel`; null: what they would run without it.
   void set(const SizeBucket &bucket, Pointer kernel);
-  /// Whether a kernel is known for that very bucket.
+  /// Whether a kernel is known for exactly this bucket.
   bool has(const SizeBucket &bucket) const;
-  /// Whether a kernel was set, or a launch that swaps has looked for its own.
+  /// Whether a kernel was set, or a swapping launch has looked for one.
   bool isUsed() const { return current != nullptr; }
-  /// Tables made so far, all of which are kept.
+  /// The number of tables made so far; all of them are kept.
   size_t tableCount() const {
     std::lock_guard lock(mutex);
     return tables.size();
   }
 
-  /// Whether all launches so far, this one of `kernel` among them, ran one kernel: what it keeps of
-  /// captured tensors is then known to be of the last launch.
+  /// Whether all launches so far, including this one of `kernel`, ran the same kernel. Only then
+  /// what it keeps about captured tensors is surely from the last launch.
   bool alone(const LoadedKernel &kernel);
-  /// Launches that nobody knows of have run others: alone() no longer holds.
+  /// Other kernels have been launched elsewhere: alone() is false from now on.
   void expectOthers() { mixed = true; }
 
-  /// Asks `missing` from now on, where launches swap.
+  /// From now on calls `missing`, if launches swap.
   void onMissing(Missing missing);
 
 private:
   struct Entry {
     SizeBucket bucket;
-    Pointer kernel;             ///< of that bucket; null: none, but it was asked for
-    const LoadedKernel *chosen; ///< what launches run: the kernel, or one near by, or null
+    Pointer kernel;             ///< the bucket's own; null: a launch asked, but there is none
+    const LoadedKernel *chosen; ///< what launches run: `kernel`, or a near one, or null
   };
   using Table = std::vector<Entry>;
 
   const bool swaps_;
   const uint64_t process = processNumber();
-  /// Tables are read without a lock and may be so for some time after another took their place, so
-  /// all are kept: there are no more of them than buckets and kernels.
+  /// Tables are read without a lock, possibly after another one has replaced them. So all are kept;
+  /// there are at most as many as buckets and kernels.
   std::vector<std::unique_ptr<const Table>> tables;
   std::atomic<const Table *> current = nullptr;
-  std::atomic<const LoadedKernel *> launched = nullptr; ///< the first kernel that was
-  std::atomic<bool> mixed = false;                      ///< another one was, too
+  std::atomic<const LoadedKernel *> launched = nullptr; ///< the first kernel that was launched
+  std::atomic<bool> mixed = false;                      ///< whether another one was launched, too
   mutable std::mutex mutex;                             ///< guards `tables` and `missing`
   Missing missing;
 

@@ -1,4 +1,4 @@
-//===- Tuner.cpp - A race of one kernel's schedules -------------*- C++ -*-===//
+//===- Tuner.cpp - Races the schedules of one kernel ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -26,14 +26,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A sample has launches for so long: a GPU's events are good to half a microsecond, and a launch
-/// that the host has yet to send is no part of the kernel's time.
+/// A sample takes this long, because a GPU's events are accurate to half a microsecond only, and
+/// because the time in which the host sends a launch is not part of the kernel's.
 constexpr double sampleMilliseconds = 2;
 constexpr int mostLaunches = 100;
-/// Threads that compile: on the host while nothing is timed, so that a batch is soon there; for a
-/// GPU beside the launches. ptxas takes 80 MB for a large mask.
+/// Threads that compile. On the host they compile while nothing is timed, so a batch should be
+/// quick; for a GPU they compile during launches. ptxas takes 80 MB for a large mask.
 constexpr int mostAtOnce = 8, mostBeside = 32;
-/// Between two calls of the progress callback.
+/// The least time between two calls of the progress callback.
 constexpr auto progressInterval = std::chrono::milliseconds(200);
 
 double secondsSince(Clock::time_point begin) {
@@ -55,7 +55,7 @@ public:
                     wanted.schedule = this->candidates[number + 1].schedule;
                     return context.compile(wanted, tuning.limits);
                   }) {
-    // What the heuristic's own kernel spills, it has been measured with.
+    // Spills that the heuristic's own kernel has are allowed.
     allowedSpills = heuristic.info().spillBytes.value_or(0);
     kernels[0] = std::move(heuristic);
   }
@@ -118,7 +118,7 @@ public:
     progress.best = candidates[best].schedule;
     progress.bestMilliseconds = bestMilliseconds;
     progress.speedup = bestMilliseconds > 0 ? firstMilliseconds / bestMilliseconds : 1;
-    try { // the caller's function may throw; nothing passes the library's boundary
+    try { // the caller's function may throw, but no exception may leave the library
       tuning.progress(progress);
     } catch (...) {
     }
@@ -133,12 +133,12 @@ private:
   const Context &context;
   const EventSink &events;
   const TuneOptions &tuning;
-  std::vector<ScheduleCandidate> candidates; ///< the heuristic's is the first
+  std::vector<ScheduleCandidate> candidates; ///< the heuristic's schedule is the first
   TuneProblem problem;
   Clock::time_point begin, lastProgress;
   std::vector<std::optional<Kernel>> kernels;
   std::vector<std::string> reasons; ///< why it was not timed
-  std::vector<int> launches;        ///< a sample
+  std::vector<int> launches;        ///< per sample
   int allowedSpills = 0, decided = 0;
   size_t best = 0;
   double bestMilliseconds = 0, firstMilliseconds = 0;
@@ -182,8 +182,8 @@ private:
   }
 };
 
-/// A choice whose results are not the heuristic's is dropped, and the heuristic's taken: something
-/// is wrong then, and no time to be bold.
+/// If the winner's results differ from the heuristic's, it is dropped and the heuristic's schedule
+/// is taken, because something is wrong then.
 void checkWinner(const Context &context, const KernelTrack &track, RaceResult &result) {
   if (result.winner == 0)
     return;
@@ -222,7 +222,7 @@ TuneReport reportOf(const KernelTrack &track, const RaceResult &result, double s
   report.overRunnerUp = result.overRunnerUp;
   report.seconds = seconds;
   report.timeUp = result.timeUp;
-  // Those who left early were compared with fewer launches, so finalists come first.
+  // Kernels that were dropped early have fewer measurements, so finalists come first.
   std::ranges::stable_sort(report.trials, [&](const Trial &a, const Trial &b) {
     bool aFinal = a.dropped.empty(), bFinal = b.dropped.empty();
     bool aTimed = a.speedup > 0, bTimed = b.speedup > 0;
@@ -243,7 +243,7 @@ Result<TunedKernel> raceSchedules(const Device &device, int threads, const Event
   ContextOptions own;
   own.device = device.kind == Device::Kind::host ? "host" : fmt::format("cuda:{}", device.index);
   own.threads = threads;
-  own.diskCache = false; // of all its kernels one will be asked for again
+  own.diskCache = false; // only one of its kernels will be requested again
   own.tuning = Tuning::off;
   Result<Context> context = Context::create(own);
   if (!context)
@@ -264,7 +264,8 @@ Result<TunedKernel> raceSchedules(const Device &device, int threads, const Event
   auto heuristic = std::ranges::find_if(*candidates, &ScheduleCandidate::isHeuristic);
   if (heuristic == candidates->end())
     return Error(Code::defect, "the heuristic's schedule is not among the candidates");
-  std::rotate(candidates->begin(), heuristic, heuristic + 1); // the others keep their order
+  std::rotate(candidates->begin(), heuristic, heuristic + 1); // the order of the others does not
+                                                              // change
   Result<TuneProblem> problem =
       TuneProblem::create(*context, options, shape, *inputs, tuning.memoryBytes);
   if (!problem)

@@ -1,4 +1,4 @@
-//===- Tuner.h - A race of one kernel's schedules ---------------*- C++ -*-===//
+//===- Tuner.h - Races the schedules of one kernel --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,15 +11,15 @@
 
 namespace tesela {
 
-/// What a race came to, and the record of it.
+/// The result of a race, and its record.
 struct TunedKernel {
   TuneReport report;
   TuneRecord record;
 };
 
-/// Races the schedules of `options` for launches of `shape` on the device of `context`, in a
-/// context of its own, so that neither its kernels nor its launches get in the way of the caller's.
-/// Keeps nothing. Tells `events` of each trial. `threads`: of the host target.
+/// Races the schedules of `options` for launches of `shape` on `device`, in a separate context, so
+/// that the caller's kernels and launches are not disturbed. Stores nothing. Reports each trial to
+/// `events`. `threads`: of the host target.
 Result<TunedKernel> raceSchedules(const Device &device, int threads, const EventSink &events,
                                   const KernelOptions &options, const TuneShape &shape,
                                   const TuneOptions &tuning);

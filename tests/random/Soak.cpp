@@ -3,10 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a server does for weeks, in an hour: threads ask one context for kernels of many variants,
-// more than memory and disk may keep, so that both evict all the time; some ask in the background
-// and take the request back, some come with a context of their own. Every result is held against
-// the interpreter, and the process's memory must stay flat. Links libtesela.so alone.
+// Does in an hour what a server does in weeks. Threads ask one context for kernels of many
+// variants. These are more than the caches in memory and on disk may hold, so both caches evict all
+// the time. Some threads ask in the background and cancel the request, and some bring a context of
+// their own. Every result is compared with the interpreter's. When all contexts are gone, the
+// process must have as many open files, threads and pieces of machine code as before the first one.
+// In a run of at least leastMinutesForMemory its memory must also stay flat. Links only
+// libtesela.so.
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
@@ -22,6 +25,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 #include <thread>
 #include <unistd.h>
 
@@ -64,7 +68,34 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// From here on memory that grew is a leak: in a few seconds allocators are not warm yet.
+/// What a process holds that is counted exactly, so that a leak shows after seconds.
+struct Holdings {
+  int64_t files = 0;   ///< open files; proc(5), fd
+  int64_t threads = 0; ///< proc(5), task
+  int64_t code = 0;    ///< mappings with code that no file backs: compiled kernels; proc(5), maps
+
+  bool operator==(const Holdings &) const = default;
+};
+
+Holdings holdings() {
+  auto count = [](const char *folder) {
+    auto entries = std::filesystem::directory_iterator(folder);
+    return int64_t(std::distance(begin(entries), end(entries)));
+  };
+  Holdings now{.files = count("/proc/self/fd"), .threads = count("/proc/self/task")};
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string range, permissions, offset, device, inode;
+    words >> range >> permissions >> offset >> device >> inode;
+    now.code += permissions.find('x') != std::string::npos && inode == "0" &&
+                line.find('[') == std::string::npos; // [vdso]
+  }
+  return now;
+}
+
+/// Memory that grew is a leak only in a run of this many minutes: in a few seconds the allocators
+/// are not warm yet.
 constexpr double leastMinutesForMemory = 10;
 
 class Soak {
@@ -91,6 +122,7 @@ private:
   const Options &options;
   const std::string folder;
   std::vector<Asked> population;
+  Holdings atFirst;
   std::optional<Context> shared;
   Clock::time_point end;
   std::mutex device, output;
@@ -117,6 +149,7 @@ Result<Context> Soak::newContext() {
 }
 
 Status Soak::prepare() {
+  atFirst = holdings();
   Result<Context> created = newContext();
   if (!created)
     return created.error();
@@ -239,8 +272,20 @@ bool Soak::run() {
   double before = median({memory.begin() + 40, memory.begin() + 60});
   double after = median({memory.begin() + 80, memory.end()});
   std::printf("memory: %.0f MB in the middle, %.0f MB at the end\n", before, after);
-  if (options.minutes >= leastMinutesForMemory && after > before * 1.05 + 16)
+  if (options.minutes < leastMinutesForMemory)
+    std::printf("this is not judged: the run was shorter than %.0f minutes\n",
+                leastMinutesForMemory);
+  else if (after > before * 1.05 + 16)
     fail("memory grew");
+
+  shared.reset();
+  Holdings left = holdings();
+  std::printf("open files, threads, pieces of code: %lld, %lld, %lld before; %lld, %lld, %lld "
+              "after\n",
+              (long long)atFirst.files, (long long)atFirst.threads, (long long)atFirst.code,
+              (long long)left.files, (long long)left.threads, (long long)left.code);
+  if (left != atFirst)
+    fail("some were not given back");
   return failures == 0;
 }
 

@@ -53,7 +53,9 @@ class CommandTest(unittest.TestCase):
 
 class Usage(CommandTest):
     def test_version(self):
-        self.assertRegex(self.output("--version"), r"^tesela \d+\.\d+\.\d+\n$")
+        from_git = os.path.exists(os.path.join(ROOT, ".git"))
+        commit = r" \(commit [0-9a-f]{12,}(-dirty)?\)" if from_git else ""
+        self.assertRegex(self.output("--version"), rf"^tesela \d+\.\d+\.\d+{commit}\n$")
 
     def test_help_teaches(self):
         self.assertIn("Exit codes", self.output("--help"))

@@ -23,7 +23,8 @@ def say(sentence: str) -> None:
 
 
 def write(path: str, content: str) -> None:
-    """Whole or not at all, so that a run that is cut short leaves what the last case wrote."""
+    """Writes the whole file or nothing, so that an interrupted run leaves the results up to the
+    last case."""
     with open(path + ".part", "w") as file:
         file.write(content)
     os.replace(path + ".part", path)
@@ -49,7 +50,7 @@ def status(results: dict[str, Any]) -> int:
 
 
 def chosen_engines(library: c_api.Library, options: argparse.Namespace) -> list[Any]:
-    # These import PyTorch.
+    # These modules import PyTorch.
     import backward
     import engines
     import prototypes

@@ -1,8 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The engines of the backward pass. Each runs its own forward pass once, before the time is taken.
-# The gradients alone are timed, with all of their launches. A Prepared's launch gives (dq, dk, dv).
+# The engines of the backward pass. Each runs its forward pass once, before the timing. The times
+# are those of the gradients alone, with all of their launches. A Prepared's launch gives (dq, dk,
+# dv).
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,8 +27,8 @@ class Data(engines.Data):
         super().__init__(case, seed, device)
         shape = (case.batch, case.heads, case.queries, case.head_dim_v)
         self.do = [self.normal(*shape) for _ in range(self.count)]
-        # (batch, key head) -> its gradients for the first set, which gradients.py computes once for
-        # all engines.
+        # (batch, key head) -> its reference gradients for the first set of inputs. gradients.py
+        # computes them once for all engines.
         self.references: dict[tuple[int, int], tuple[torch.Tensor, ...]] = {}
 
 
@@ -73,9 +74,9 @@ class Tesela:
             calls[index]()
             return results[index]
 
-        launch.keep = keep  # what the launches point to
+        launch.keep = keep  # the launches point to these tensors
         info = kernel.info()
-        # Where five products are computed together, a block's rows are keys.
+        # The fused algorithm's row blocks are blocks of keys.
         keys, queries = tiles.extents(info["schedule"])
         tile = None if self.deterministic else (queries, keys)
         return Prepared(launch, notes=info, tile=tile, deterministic=self.deterministic)
@@ -84,7 +85,8 @@ class Tesela:
 def tesela(
     library: c_api.Library, schedule: str | None, deterministic_schedule: str | None, device: str
 ) -> list[Tesela]:
-    """Tesela's engines: the faster gradients, and those whose bits are always the same."""
+    """Tesela's two engines: the faster gradients, and those that give the same bits in each
+    launch."""
     forward = engines.Tesela(library, None, device)
     return [
         Tesela("tesela", "backward_fast", forward, schedule, deterministic=False),
@@ -93,7 +95,8 @@ def tesela(
 
 
 def call_by_name(operator: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """`operator` of PyTorch's with those of `values` that it asks for; its results by name.
+    """Calls PyTorch's `operator` with those of `values` that it takes; gives its results by
+    name.
     Releases of PyTorch differ in the order of these operators' arguments."""
     schema = operator._schema
     given = {each.name: values[each.name] for each in schema.arguments if each.name in values}
@@ -109,8 +112,8 @@ def call_by_name(operator: Any, values: dict[str, Any]) -> dict[str, Any]:
 
 
 class Sdpa:
-    """The gradients of one of PyTorch's scaled_dot_product_attention backends, by its own operator:
-    no time of autograd's is counted."""
+    """The gradients of one of PyTorch's scaled_dot_product_attention backends. They call the
+    backend's own operator, so the time of autograd is not counted."""
 
     OPERATORS = {
         "cudnn": "_scaled_dot_product_cudnn_attention",
@@ -142,7 +145,7 @@ class Sdpa:
             inputs = {**common, "query": q, "key": k, "value": v, "grad_out": do}
             made = call_by_name(forward, inputs)
             inputs["out"] = made["output"]
-            # The state of dropout's random numbers: the two have other names in some releases.
+            # The state of dropout's random numbers. In some releases the two have other names.
             for older, newer in (("philox_seed", "rng_state"), ("philox_offset", "unused")):
                 if newer in made:
                     made[older] = made[newer]
@@ -182,8 +185,8 @@ class FlashAttention3:
 
 
 class Flex:
-    """FlexAttention's compiled gradients, called through autograd, whose own time passes while the
-    GPU still waits (timing.py)."""
+    """FlexAttention's compiled gradients, called through autograd. The host's time of autograd
+    is hidden: it passes while the GPU still works on a delay (timing.py)."""
 
     name = "flex"
 
@@ -197,7 +200,7 @@ class Flex:
             [tensor.detach().requires_grad_() for tensor in tensors]
             for tensors in zip(data.q, data.k, data.v)
         ]
-        # One forward pass serves all launches: the backward pass must not reuse its memory.
+        # One forward pass serves all launches, so the backward pass must not reuse its memory.
         with torch.enable_grad(), functorch.patch(donated_buffer=False):
             attend, options, notes = engines.Flex().compiled(case, data, time_block_mask=False)
             outputs = [attend(*each, **options) for each in leaves]
@@ -212,8 +215,8 @@ class Flex:
 
 
 def peers(names: Sequence[str], fa3_folder: str | None) -> list[Sdpa | FlashAttention3 | Flex]:
-    """The engines of these names, in order: cudnn, fa3 (its fast and its deterministic mode), fa2,
-    flex. `fa3_folder` has fa3's files."""
+    """The engines of these names, in this order: cudnn, fa3 (two engines: its fast and its
+    deterministic mode), fa2, flex. `fa3_folder` has fa3's files."""
     result: list[Sdpa | FlashAttention3 | Flex] = []
     for name in names:
         if name == "fa3":

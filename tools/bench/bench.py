@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Checks and times the engines case by case; what comes out is what `--json` holds.
+# Checks and times the engines, case by case. The result is what `--json` writes.
 
 import argparse
 import platform
@@ -30,12 +30,12 @@ from options import PEERS
 
 @dataclasses.dataclass(frozen=True)
 class Pass:
-    """What the two passes of attention are timed and checked with."""
+    """How one pass of attention (forward or backward) is checked and timed."""
 
-    data: Callable[[Case, int], engines.Data]  # of a case and a seed
-    # (what is wrong with an engine's result, or None; the errors for the JSON)
+    data: Callable[[Case, int], engines.Data]  # (case, seed) -> the inputs
+    # -> (what is wrong with an engine's result, or None; the errors for the JSON)
     check: Callable[[Case, Any, engines.Prepared], tuple[str | None, dict[str, Any]]]
-    flops_of: Callable[[Case, float], float]  # of a case and a number of pairs
+    flops_of: Callable[[Case, float], float]  # (case, number of pairs) -> floating-point operations
 
 
 PASSES = {
@@ -78,7 +78,7 @@ def triton_version() -> str | None:
 def prepare(
     engine: Any, case: Case, data: engines.Data, check: Callable
 ) -> tuple[engines.Prepared | None, dict[str, Any]]:
-    """(the Prepared or None, its entry in the results). Only a right result is Prepared."""
+    """(a Prepared or None, its entry in the results). None unless the result is right."""
     where = f"{engine.name}, {case.group}, {case.label}"
     try:
         prepared = engine.prepare(case, data)
@@ -86,9 +86,10 @@ def prepare(
     except engines.Unavailable as reason:
         say(f"left out: {where}: {reason}")
         return None, {"status": "left out", "reason": str(reason)}
-    except Exception as failure:  # whatever a peer or its compiler raises
+    except Exception as failure:  # a peer or its compiler may raise anything
         reason = f"{type(failure).__name__}: {failure}".strip()
-        # A peer that refuses a shape is left out; Tesela and the prototypes must not fail.
+        # A peer that refuses a shape is left out. If Tesela or a prototype refuses one, that is a
+        # failure.
         status = "left out" if engine.name.split("_")[0] in PEERS else "failed"
         say(f"{status}: {where}: {reason.splitlines()[0]}")
         return None, {"status": status, "reason": reason[:2000]}
@@ -149,7 +150,7 @@ def run(
     options: argparse.Namespace,
     save: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """The results of all cases. `save(results)` is called after each."""
+    """The results of all cases. Calls `save(results)` after each case."""
     order = random.Random(options.seed)
     results = versions(library)
     results["settings"] = {

@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Tesela's C API by ctypes: runtime/include/tesela/c/kernel.h in Python. Knows neither PyTorch nor
-# NumPy: memory is an address.
+# Tesela's C API by ctypes: runtime/include/tesela/c/kernel.h in Python. It uses neither PyTorch nor
+# NumPy: memory is given by its address.
 
 import ctypes
 import re
@@ -12,13 +12,14 @@ from typing import Any
 
 TYPES = {"f32": 0, "f16": 1, "bf16": 2, "i32": 3, "bool": 4}
 INVALID_ARGUMENT, UNSUPPORTED = 1, 3
-# The tensors of a launch that have a place of their own; an algorithm's others go by name.
+# The tensors that have members of their own in the launch structure. An algorithm's other tensors
+# are given by name.
 MEMBERS = ("q", "k", "v", "o", "lse")
 ORIGINS = ("compiled", "memory cache", "disk cache")
 
 
 class Error(RuntimeError):
-    """A failure of the library: its sentence, and its tesela_code as `code`."""
+    """A failure of the library: its message, and its tesela_code as `code`."""
 
     def __init__(self, code: int, sentence: str):
         super().__init__(sentence)
@@ -74,7 +75,8 @@ class KernelInfo(ctypes.Structure):
 
 
 class View(ctypes.Structure):
-    """[batch, heads, length, head_dim]; strides in elements, that of head_dim is 1."""
+    """A tensor [batch, heads, length, head_dim]. Strides are in elements; the stride of head_dim
+    is 1."""
 
     _fields_ = [
         ("data", c_void_p),
@@ -117,7 +119,7 @@ class LaunchArguments(ctypes.Structure):
 
 
 class Tensor(ctypes.Structure):
-    """A view with its type; strides in elements."""
+    """A tensor with its type, of any rank. Strides are in elements."""
 
     _fields_ = [
         ("size", c_size_t),
@@ -155,7 +157,8 @@ class TensorArguments(ctypes.Structure):
 
 
 def choice(schedule: str, name: str, default: int | None = None) -> int:
-    """The number of a choice in a schedule's text, as `block_m` in "block_m = 128, …"."""
+    """The number that a schedule's text gives to a choice, such as `block_m` in "block_m = 128,
+    …"."""
     numbers = re.findall(rf"\b{name} = (\d+)", schedule)
     if not numbers and default is not None:
         return default
@@ -186,7 +189,7 @@ def scalar(name: str, value: float) -> Parameter:
 def capture(name: str, address: int, type_name: str, extents: Sequence[int]) -> Parameter:
     """A captured tensor without gaps; `extents` is its shape."""
     values = (c_int64 * len(extents))(*extents)
-    # ctypes keeps `values` alive with the structure that points to it.
+    # ctypes keeps `values` alive as long as the structure that points to it.
     return Parameter(
         name=name.encode(), data=address, type=TYPES[type_name], rank=len(extents), extents=values
     )
@@ -194,7 +197,7 @@ def capture(name: str, address: int, type_name: str, extents: Sequence[int]) -> 
 
 class Library:
     def __init__(self, path: str):
-        """Raises OSError where `path` cannot be loaded."""
+        """Raises OSError if `path` cannot be loaded."""
         self.path = path
         self._library = library = ctypes.CDLL(path)
         for name, result, arguments in (
@@ -218,8 +221,8 @@ class Library:
         return self._library.tesela_version().decode()
 
     def context(self, device: str = "auto", threads: int = 0) -> "Context":
-        """A context that reads nothing from the disk cache and writes nothing to it. `threads`: of
-        the host; 0: the hardware's."""
+        """A context that neither reads nor writes the disk cache. `threads`: threads of the
+        host; 0 takes as many as the hardware has."""
         return Context(self, device, threads)
 
     def call(self, name: str, *arguments: Any) -> None:
@@ -281,7 +284,7 @@ class Kernel:
         self._library.call("tesela_kernel_destroy", self._handle)
 
     def info(self) -> dict[str, str | float | int]:
-        """What the library knows of the kernel, without what it does not know."""
+        """What the library knows about the kernel; what it does not know is left out."""
         info = KernelInfo(size=ctypes.sizeof(KernelInfo))
         self._library.call("tesela_kernel_describe", self._handle, byref(info))
         texts = {name: getattr(info, name).decode() for name in ("target", "schedule", "assembler")}
@@ -307,8 +310,8 @@ class Kernel:
         stream: int | None = None,
     ) -> Callable[[], None]:
         """A function without arguments that launches. `shape`: (batch, heads, kv_heads, length,
-        kv_length); q, k, v, o: View; lse: an address; scale 0: 1/sqrt(head_dim_qk). The memory
-        must live as long as the function is called."""
+        kv_length); q, k, v, o: View; lse: an address; scale 0 means 1/sqrt(head_dim_qk). The
+        memory must stay alive as long as the function may be called."""
         batch, heads, kv_heads, length, kv_length = shape
         values = (Parameter * len(parameters))(*parameters)
         arguments = LaunchArguments(
@@ -324,8 +327,8 @@ class Kernel:
         parameters: Sequence[Parameter] = (),
         stream: int | None = None,
     ) -> Callable[[], None]:
-        """As `launcher`, for an algorithm with tensors of its own: `tensors` has all of them by
-        name, q, k, v, o and lse among them."""
+        """Like `launcher`, for an algorithm with other tensors. `tensors` has all tensors by
+        name, including q, k, v, o and lse."""
         pointers = {name: ctypes.pointer(each) for name, each in tensors.items()}
         members = {name: pointers.pop(name) for name in MEMBERS if name in pointers}
         named = (NamedTensor * len(pointers))(
@@ -350,7 +353,7 @@ class Kernel:
         launch = getattr(self._library._library, name)
 
         def call():
-            # Straight to the library: this stands in the timed path.
+            # The library is called directly, because this code is timed.
             code = launch(self._handle, reference, stream)
             if code != 0:
                 raise Error(code, self._library._library.tesela_last_error().decode())

@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What is timed: variants and the shapes they are timed at.
+# What is timed: variants, and the shapes at which they are timed.
 #
-# A variant is Tesela's text beside the same mask and score in Python. The two Python functions
-# serve the reference, on whole blocks of indices, and FlexAttention's score_mod and mask_mod, on
-# one index each; so they are written with operators and tensor methods alone.
+# A variant is Tesela's text, and the same mask and score as Python functions. The functions are
+# called by the reference, on whole blocks of indices, and by FlexAttention as score_mod and
+# mask_mod, on single indices. So they only use operators and tensor methods.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Setting:
-    """A variant with its data: what Tesela's text is given, and what FlexAttention is."""
+    """A variant with its data: parameters of Tesela's text, and functions for FlexAttention."""
 
-    parameters: dict[str, Any] = field(default_factory=dict)  # a number, or a captured tensor
+    parameters: dict[str, Any] = field(default_factory=dict)  # name -> number or captured tensor
     mask: Callable | None = None  # (b, h, q, k) -> bool
     score: Callable | None = None  # (s, b, h, q, k) -> score
-    sink: Any = None  # a tensor with each head's
-    per_batch: bool = False  # whether the mask looks at b
-    per_head: bool = False  # whether it looks at h
+    sink: Any = None  # a tensor with the sink of each head
+    per_batch: bool = False  # whether the mask reads b
+    per_head: bool = False  # whether the mask reads h
 
     def numbers(self) -> dict[str, float]:
         return {
@@ -36,20 +36,20 @@ class Setting:
 class Variant:
     name: str
     text: str
-    # (queries, keys) -> how many pairs the mask keeps; None: they are counted, pair by pair
+    # (queries, keys) -> how many pairs the mask keeps; None: the pairs are counted one by one
     kept: Callable[[int, int], int] | None
-    plain: str | None = None  # "full" or "causal" where the vendors' kernels know it
-    window: int | None = None  # the width where the mask is a causal window and nothing else
+    plain: str | None = None  # "full" or "causal" if the vendors' kernels have this mask
+    window: int | None = None  # the width if the mask is a causal window and nothing else
     mask: Callable | None = None  # (b, h, q, k, captured tensor) -> bool
     score: Callable | None = None  # (s, b, h, q, k, captured tensor) -> score
     capture: str | None = None  # the captured tensor's name; it holds f32 or i32
-    # (heads, keys, function from extents to a tensor of normal random numbers) -> its values
+    # (heads, keys, function from extents to a tensor of normal random numbers) -> captured tensor
     values: Callable | None = None
-    # The same mask in a text that has no closed key ranges: each tile is classified.
+    # The same mask in a text that gives no closed key ranges, so that each tile is classified.
     classified: str | None = None
-    # (case, device, seed) -> a Setting, in place of `mask`, `score`, `capture` and `values`
+    # (case, device, seed) -> a Setting; replaces `mask`, `score`, `capture` and `values`
     setting: Callable | None = None
-    time_block_mask: bool = True  # FlexAttention's, compiled
+    time_block_mask: bool = True  # whether to time FlexAttention's compiled block mask
 
 
 def kept_causal(queries: int, keys: int) -> int:
@@ -65,7 +65,7 @@ def causal(b, h, q, k, none):
 
 
 def window(width: int, classified: str | None = None) -> Variant:
-    """Causal, only the last `width` keys."""
+    """A causal mask that keeps only the last `width` keys."""
     return Variant(
         f"window {width}",
         f"attention window(window: i32 = {width}) {{ mask = q >= k && q - k < window }}",
@@ -79,7 +79,7 @@ def window(width: int, classified: str | None = None) -> Variant:
 
 
 def prefix(length: int) -> Variant:
-    """All queries see the first `length` keys; behind them causal."""
+    """All queries see the first `length` keys; the other keys are causal."""
     return Variant(
         f"prefix {length}",
         f"attention prefix(prefix: i32 = {length}) {{ mask = k < prefix || q >= k }}",
@@ -89,12 +89,13 @@ def prefix(length: int) -> Variant:
 
 
 def alibi_slopes(heads: int, keys: int, normal: Callable) -> Any:
-    """The slopes of the ALiBi paper (arXiv:2108.12409) for a power of two of heads."""
+    """The slopes of the ALiBi paper (arXiv:2108.12409); the number of heads must be a power of
+    two."""
     return normal(heads).new_tensor([2.0 ** (-8 * (head + 1) / heads) for head in range(heads)])
 
 
 def documents(keys: int) -> list[int]:
-    """The document of each position: of several lengths, most of which end inside a tile."""
+    """The document of each position. The lengths vary, and most documents end inside a tile."""
     result: list[int] = []
     for document, length in enumerate(cycle((1000, 300, 760, 500))):
         result += [document] * length
@@ -104,7 +105,7 @@ def documents(keys: int) -> list[int]:
 
 
 def kept_documents(queries: int, keys: int) -> int:
-    """For as many queries as keys, as all cases have."""
+    """The number of kept pairs. All cases have as many queries as keys."""
     counts: dict[int, int] = {}
     for document in documents(keys):
         counts[document] = counts.get(document, 0) + 1
@@ -164,12 +165,12 @@ VARIANTS = (
 @dataclass(frozen=True)
 class Case:
     group: str  # cases of a group share a table, a geometric mean and a panel of the chart
-    label: str  # within the group
+    label: str  # unique within the group
     variant: Variant
     batch: int
     heads: int
     kv_heads: int
-    length: int  # of keys
+    length: int  # the number of keys
     head_dim_qk: int
     head_dim_v: int
     type_name: str
@@ -181,8 +182,8 @@ class Case:
 
     @property
     def pairs(self) -> float:
-        """Pairs (query, key) that count: half of all for a plain causal mask, as the literature
-        counts; those that the mask keeps, exactly, for all others."""
+        """The pairs (query, key) that FLOPs are counted for. A plain causal mask counts half of
+        all pairs, as the literature does. Other masks count exactly the pairs that they keep."""
         half = self.variant is CAUSAL and self.queries == self.length
         kept = (
             self.length * self.length / 2 if half else self.variant.kept(self.queries, self.length)
@@ -194,7 +195,7 @@ class Case:
         return self.flops_of(self.pairs)
 
     def setting(self, device: str, seed: int, normal: Callable) -> Setting:
-        """`normal`: from extents to a tensor of normal random numbers."""
+        """`normal`: a function from extents to a tensor of normal random numbers."""
         variant = self.variant
         if variant.setting:
             return variant.setting(self, device, seed)
@@ -207,12 +208,12 @@ class Case:
         )
 
     def flops_of(self, pairs: float) -> float:
-        """Two products: 2 D_qk + 2 D_v operations a pair."""
+        """Two products: 2 D_qk + 2 D_v operations for each pair."""
         return 2 * (self.head_dim_qk + self.head_dim_v) * pairs
 
     def backward_flops_of(self, pairs: float) -> float:
-        """Five products, those of Q K^T, dO V^T, dV, dQ and dK: 2.5 times as many operations as
-        the forward pass has, where D_qk and D_v are equal."""
+        """Five products: Q K^T, dO V^T, dV, dQ and dK. If D_qk and D_v are equal, these are 2.5
+        times the operations of the forward pass."""
         return (6 * self.head_dim_qk + 4 * self.head_dim_v) * pairs
 
     @property
@@ -222,15 +223,17 @@ class Case:
         return 2 * self.batch * (q + kv)
 
     def copies(self, cache_bytes: int) -> int:
-        """How many sets of inputs in turn make sure that none is found in a cache of that size."""
+        """How many sets of inputs must take turns, so that a cache of that size holds none of
+        them at its next use."""
         if self.input_bytes >= 2 * cache_bytes:
             return 1
         return min(8, -(-2 * cache_bytes // self.input_bytes) + 1)
 
     def checked_heads(self, scores: int = 2**33, key_heads: bool = False) -> list[tuple[int, int]]:
-        """(batch, head) of the heads whose rows the reference computes: all where they have at
-        most `scores` scores together, else the first, the last and some evenly between. With
-        `key_heads` those of keys, each with the scores of all its query heads."""
+        """(batch, head) of the heads whose rows the reference computes. If all heads together
+        have at most `scores` scores, these are all heads; else the first, the last and some
+        evenly between. With `key_heads` they are key heads; each counts the scores of all its
+        query heads."""
         heads = self.kv_heads if key_heads else self.heads
         total = self.batch * heads
         count = min(total, max(2, scores * heads // (self.heads * self.queries * self.length)))
@@ -255,7 +258,7 @@ class Case:
 
 
 Cases = Iterator[Case]
-POSITIONS = 16384  # batch x length of the FlashAttention-3 paper's shapes
+POSITIONS = 16384  # batch times length of the FlashAttention-3 paper's shapes
 
 
 def short(length: int) -> str:
@@ -273,8 +276,8 @@ def peer_cases(
     "no", "yes" or "both"."""
     chosen = {"no": [FULL], "yes": [CAUSAL], "both": [FULL, CAUSAL]}[causal]
     for qk, v in dims:
-        # Unequal widths are those of multi-head latent attention (DeepSeek-V2, arXiv:2405.04434),
-        # whose prefill is causal.
+        # Different head dimensions are those of multi-head latent attention (DeepSeek-V2,
+        # arXiv:2405.04434). Its prefill is causal.
         for variant in [CAUSAL] if qk != v and causal == "both" else chosen:
             for length in lengths or [512, 1024, 2048, 4096, 8192, 16384]:
                 name = f"D {qk}" if qk == v else f"D {qk}/{v}"
@@ -294,7 +297,7 @@ def gqa_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
 
 
 def decode_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
-    """A step of decoding: one query, or four of them that a draft has guessed."""
+    """A step of decoding: one query, or four queries for tokens that a draft model guessed."""
     for queries in (1, 4):
         for length in lengths or [8192]:
             yield Case(

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The chart: one panel of grouped bars for each group of cases, as SVG text.
+# The chart as SVG text: one panel of grouped bars for each group of cases.
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,8 @@ HEADER = 74
 
 
 def tick_step(largest: float, ticks: int = 5) -> float:
-    """A round step (1, 2 or 5 times a power of ten) of which at most `ticks` reach `largest`."""
+    """A round step (1, 2 or 5 times a power of ten), so that at most `ticks` steps reach
+    `largest`."""
     if largest <= 0:
         return 1
     power = 10.0 ** math.floor(math.log10(largest / ticks))
@@ -65,7 +66,8 @@ def panel(
     x: float,
     y: float,
 ) -> list[str]:
-    """One group: a cluster of bars a case, TFLOP/s upwards, Tesela's figures above its bars."""
+    """The panel of one group: a cluster of bars for each case, in TFLOP/s, with figures above
+    Tesela's bars."""
     values = {
         (index, engine): summary.tflops(case, time)
         for index, case in enumerate(members)
@@ -91,7 +93,7 @@ def panel(
     bar = min(22.0, 0.84 * cluster / max(1, most))
     for index, case in enumerate(members):
         middle = left + cluster * (index + 0.5)
-        # Long labels take a line a word.
+        # Long labels are written with one word on each line.
         words = [case["label"]] if len(case["label"]) * 6 < cluster else case["label"].split()
         for line, word in enumerate(words):
             parts.append(text(middle, base + 16 + 12 * line, word, 11, "middle", GREY))
@@ -110,7 +112,8 @@ def panel(
 
 
 def svg(results: dict[str, Any]) -> str:
-    """The whole chart of `results` (what `--json` holds); two modes stand side by side."""
+    """The whole chart of `results` (what `--json` writes). If there are two modes, they are side
+    by side."""
     cases, modes = results["cases"], results["settings"]["modes"]
     engines = [
         engine

@@ -2,13 +2,14 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# tools/bench/distributed.py [--ranks 2] [--lengths 65536 262144] [--cases causal window ...] [--seconds 60]: attention
-# whose context is split over GPUs, against one GPU that has all of it. D 128, bf16, 32 heads and 8 kv heads; forward,
-# and forward with backward. First every case is held against one GPU, by each scheme, with gradients (--check-length, 0
-# for none). Rank 0 prints a line of JSON for each case: milliseconds of one GPU, of all, the efficiency (one GPU's time
-# by ranks times theirs), the scheme and the busiest rank's work by the mean. A time is that of the slowest rank, of some
-# calls one behind the other, as the layers of a model come; the least of two such, or a single call of long ones. --pytorch adds PyTorch's
-# context_parallel on the causal case. tools/bench/simulate.py reads the lines.
+# tools/bench/distributed.py [--ranks 2] [--lengths 65536 262144] [--cases causal window ...] [--seconds 60]: times
+# attention whose context is split over GPUs, beside one GPU that has the whole context. D 128, bf16, 32 heads and 8 kv
+# heads; forward alone, and forward with backward. First it compares each case, with gradients, with one GPU, for each
+# scheme (--check-length; 0 skips this). Rank 0 prints a line of JSON for each case: milliseconds of one GPU and of all
+# GPUs, the efficiency (one GPU's time over the number of ranks times theirs), the scheme, and the busiest rank's work
+# over the mean. A time is the slowest rank's. It is the mean of calls that follow each other, as the layers of a model
+# do, and the lesser of two such series; a long call is timed once. --pytorch adds PyTorch's context_parallel on the
+# causal case. tools/bench/simulate.py reads the lines.
 """Efficiency of a context that is split over GPUs."""
 
 import argparse
@@ -27,14 +28,14 @@ HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
 
 
 def documents(length: int):
-    """Documents of random length, 1 to 32 thousand tokens at 256 thousand, and so in proportion."""
+    """Documents of random length: 1 to 32 thousand tokens at length 262144, and proportionally at others."""
     generator = torch.Generator().manual_seed(1)
     ends = torch.cumsum(torch.randint(length // 256, length // 8, (256,), generator=generator), 0)
     return torch.searchsorted(ends, torch.arange(length), right=True).int()[None]
 
 
 def case_of(name: str, length: int, device: str):
-    """The variant's name, and its parameters."""
+    """(the variant's name, its parameters)."""
     if name == "window":
         return "sliding_window", {"window": 4096}
     if name == "documents":
@@ -47,12 +48,12 @@ def case_of(name: str, length: int, device: str):
 
 
 def learned_of(parameters) -> list[torch.Tensor]:
-    """The captured tensors that can be trained; from now on they are."""
+    """Makes the floating-point captured tensors trainable, and gives them."""
     return [x.requires_grad_() for x in parameters.values() if torch.is_tensor(x) and x.is_floating_point()]
 
 
 def timed(call, calls: int, series: int, group) -> float:
-    """Milliseconds of a call: the least over series of calls, each by the slowest rank."""
+    """Milliseconds of a call: the mean of a series of calls by the slowest rank; the least over the series."""
     times = []
     for _ in range(series):
         torch.cuda.synchronize()
@@ -68,7 +69,7 @@ def timed(call, calls: int, series: int, group) -> float:
 
 
 def error_of(found, wanted) -> float:
-    """The norm of the difference, by that of what is wanted."""
+    """The norm of the difference over the norm of `wanted`."""
     return float((found.double() - wanted.double()).norm() / wanted.double().norm().clamp_min(1e-30))
 
 
@@ -81,7 +82,7 @@ def dense(length: int, device: str):
 
 
 def compile_all(cases, length: int, device: str) -> None:
-    """Has the kernels of all cases made beside one another, those of parts and those of the whole."""
+    """Compiles the kernels of all cases at the same time, both those for parts and those for the whole context."""
     import tesela
     from tesela.distributed._positions import Part, Sizes, placed
 
@@ -105,7 +106,7 @@ def compile_all(cases, length: int, device: str) -> None:
 
 
 def check(names, length: int, device: str, rank: int, host) -> None:
-    """Holds every case against one GPU, by each scheme: the result and the gradients."""
+    """Compares the result and the gradients of each case with those of one GPU, for each scheme."""
     import tesela
     import tesela.distributed
 
@@ -128,7 +129,7 @@ def check(names, length: int, device: str, rank: int, host) -> None:
             errors = [
                 error_of(a, plan.shard(b) if a.dim() == 4 else b) for a, b in zip(found[0], wanted, strict=True)
             ]
-            same = torch.equal(found[0][0], found[1][0])  # the fast kernels of gradients do not promise it
+            same = torch.equal(found[0][0], found[1][0])  # not gradients: the fast kernels do not repeat their bits
             worst = torch.tensor([*errors, float(not same)])
             dist.all_reduce(worst, dist.ReduceOp.MAX, group=host)
             if rank == 0:
@@ -138,7 +139,7 @@ def check(names, length: int, device: str, rank: int, host) -> None:
 
 
 def link(device: str, rank: int, ranks: int, host) -> None:
-    """Bytes a second that a rank sends to the next one while it receives from the one before."""
+    """Prints the bytes per second that a rank sends to the next rank while it receives from the previous one."""
     for size in (1 << 20, 1 << 24, 1 << 28):
         sent, came = torch.empty(2, size, dtype=torch.uint8, device=device)
 
@@ -156,7 +157,7 @@ def link(device: str, rank: int, ranks: int, host) -> None:
 
 
 def pytorch_context_parallel(mesh, q, k, v, g, wanted, way, is_training: bool, calls: int, host):
-    """PyTorch's own, on its shards of a causal call: milliseconds, and the error of the result."""
+    """PyTorch's context_parallel on its shards of a causal call: (milliseconds, the error of the result)."""
     from torch.distributed.tensor.experimental import context_parallel
     from torch.distributed.tensor.experimental._attention import context_parallel_unshard, set_rotate_method
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -173,7 +174,7 @@ def pytorch_context_parallel(mesh, q, k, v, g, wanted, way, is_training: bool, c
         own = [x.requires_grad_(is_training) for x in own]
 
         def call():
-            # By its module: the context puts another function there.
+            # Looked up in the module at each call, because context_parallel replaces the function there.
             out = torch.nn.functional.scaled_dot_product_attention(*own, is_causal=True, enable_gqa=is_grouped)
             if is_training:
                 out.backward(own_g)
@@ -206,7 +207,7 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
         if rank == 0:
             print(json.dumps(what), flush=True)
 
-    for each in range(options.ranks):  # the later ones find the first one's kernels in the cache
+    for each in range(options.ranks):  # the later ranks find the first rank's kernels in the cache
         if rank == each:
             compile_all(options.cases, 4096, device)
         dist.barrier(host)
@@ -246,14 +247,14 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
                 for what, split, alone in (("forward", forward, forward_alone), ("step", step, step_alone)):
                     if is_late():
                         continue
-                    # Some tenths of a second, and one call of what takes longer.
+                    # The series take about 0.2 s each; a call that takes longer than 0.1 s on a long context runs once.
                     split()
                     first = timed(split, 1, 1, host)
                     calls, series = (1, 1) if is_long and first > 100 else (max(1, min(20, int(200 / first))), 2)
                     together = timed(split, calls, series, host)
                     for x in own:
                         x.grad = None
-                    # Every rank computes it, so that none waits cold.
+                    # Warm-up. Every rank also runs the call of one GPU, so that none is idle.
                     if not is_long or first < 100:
                         alone()
                     one = timed(alone, calls, series, host)
@@ -283,7 +284,7 @@ def work(rank: int, options: argparse.Namespace, port: int) -> None:
                         )
                         tell(case="context_parallel", way=way, length=length, what="step" if is_training else "forward",
                              split_ms=round(spent, 3), error=error)
-                    except Exception as error:  # a backend or a version that has no such way
+                    except Exception as error:  # this backend or this version does not support this way
                         tell(case="context_parallel", way=way, length=length, is_training=is_training,
                              failed=str(error).split("\n")[0][:300])
     tell(seconds=round(time.monotonic() - begin, 1), of="all")

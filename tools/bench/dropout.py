@@ -1,15 +1,16 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What dropout costs, forward and backward, by Tesela and by FlashAttention-2 as PyTorch has it, in Markdown.
+# What dropout costs, forward and backward, in Tesela and in PyTorch's FlashAttention-2, in Markdown.
 #
 #     PYTHONPATH=build/release/python python tools/bench/dropout.py [--length 8192] [--dims 64 128]
 #
-# All that is compared of a shape is timed in turn, in an order of its own in every repetition, each with a rest after
-# it: the medians of single calls, by CUDA events on a GPU. A backward pass has all of its kernels. The cost is the time
-# with dropout over the time without it, less 1. Kernels with dropout are not tuned, so begin with an empty cache.
+# All functions of a shape take turns, in a new random order in each repetition, with a rest after each call. The times
+# are medians of single calls, by CUDA events on a GPU. A backward pass includes all of its kernels. The cost is the
+# time with dropout over the time without it, minus 1. Kernels with dropout have no tuned schedules, so begin with an
+# empty cache.
 #
-# --device cpu is for trying it out.
+# --device cpu only tries the script out.
 
 import argparse
 import contextlib

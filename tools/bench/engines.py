@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What is timed side by side. An engine's `prepare(case, data)` returns a Prepared or raises
-# Unavailable; its `applies(case)` says whether the case is meant for it at all.
+# The engines that are timed beside one another. An engine's `prepare(case, data)` returns a
+# Prepared or raises Unavailable. Its `applies(case)` says whether the engine is meant for the case.
 
 import statistics
 import time
@@ -29,40 +29,41 @@ CAPTURE_TYPES = {
 
 
 class Unavailable(RuntimeError):
-    """Why an engine is left out of a case: it, or the machine, cannot do it."""
+    """Why an engine is left out of a case: the engine or the machine cannot do it."""
 
 
 @dataclass
 class Prepared:
-    # (index of a set of inputs) -> o; of the backward pass -> (dq, dk, dv)
+    # (index of a set of inputs) -> o; in the backward pass -> (dq, dk, dv)
     launch: Callable[[int], Any]
-    # Of the last launch with that set, where it is written.
+    # (index) -> the LSE of the last launch with that set, or None if the engine writes no LSE
     lse: Callable[[int], torch.Tensor | None] = lambda index: None
     notes: dict[str, Any] = field(default_factory=dict)  # for the JSON
-    tile: tuple[int, int] | None = None  # how many queries and keys a tile of the kernel has
-    deterministic: bool = False  # whether each launch promises the same bits
+    tile: tuple[int, int] | None = None  # how many queries and keys the kernel's tile has
+    deterministic: bool = False  # whether the engine promises the same bits in each launch
 
 
 def synchronize() -> None:
-    """Waits for the GPU where there is one. The CPU's work is done when a call returns."""
+    """Waits for the GPU if there is one. On the CPU a call returns when its work is done."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 def stream_of(device: str) -> int | None:
-    """The stream that PyTorch works on, as the C API takes it; None on the CPU."""
+    """PyTorch's current stream, as the C API takes it; None on the CPU."""
     return torch.cuda.current_stream().cuda_stream or None if device == "cuda" else None
 
 
 def cache_bytes(device: str) -> int:
-    """Of the GPU's L2 cache; 0 for the CPU, where no figure is quoted."""
+    """The size of the GPU's L2 cache; 0 for the CPU, whose times are not reported."""
     if device == "cpu":
         return 0
     return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 50 << 20)
 
 
 class Data:
-    """A case's inputs, normal random numbers: as many sets as the L2 cache asks for."""
+    """A case's inputs: normal random numbers, and as many sets as the L2 cache requires
+    (Case.copies)."""
 
     def __init__(self, case: Case, seed: int, device: str = "cuda"):
         """`device`: "cuda", or "cpu" to try the benchmark out without a GPU."""
@@ -87,7 +88,7 @@ class Data:
 
 
 def tesela_parameters(setting: Setting) -> list[c_api.Parameter]:
-    """What Tesela's text is given; the setting keeps the tensors alive."""
+    """The parameters of Tesela's text. The setting keeps the tensors alive."""
     result = []
     for name, value in setting.parameters.items():
         if isinstance(value, torch.Tensor):
@@ -102,8 +103,8 @@ class Tesela:
     name = "tesela"
 
     def __init__(self, library: c_api.Library, schedule: str | None, device: str = "cuda"):
-        """`schedule`: choices of every kernel's; None leaves them to Tesela. `device`: of the
-        library's names for devices."""
+        """`schedule`: choices for every kernel; None leaves all choices to Tesela. `device`: the
+        library's name of a device."""
         self.context = library.context(device)
         self.schedule = schedule
 
@@ -128,7 +129,7 @@ class Tesela:
                 algorithm,
             )
         except c_api.Error as error:
-            # An argument is invalid where a schedule does not fit these widths.
+            # A schedule that does not fit these head dimensions is an invalid argument.
             if error.code in (c_api.UNSUPPORTED, c_api.INVALID_ARGUMENT):
                 raise Unavailable(str(error)) from error
             raise
@@ -143,7 +144,7 @@ class Tesela:
         shape = (case.batch, case.heads, case.kv_heads, case.queries, case.length)
         outputs, logarithms, calls = [], [], []
         for q, k, v in zip(data.q, data.k, data.v):
-            # NaN, so that a row that is not written is found.
+            # NaN shows rows that are not written.
             o = q.new_full((*q.shape[:3], case.head_dim_v), float("nan"))
             lse = q.new_full(q.shape[:3], float("nan"), dtype=torch.float32)
             outputs.append(o)
@@ -165,7 +166,7 @@ class Tesela:
 
 
 class Classified:
-    """Tesela with the mask's other text, where each tile is classified."""
+    """Tesela with the variant's `classified` text, so that each tile is classified."""
 
     name = "classified"
 
@@ -180,7 +181,7 @@ class Classified:
 
 
 class Sdpa:
-    """One of PyTorch's scaled_dot_product_attention backends: the masks it knows, no scores."""
+    """One of PyTorch's scaled_dot_product_attention backends: full and causal masks, no scores."""
 
     def __init__(self, name: str, backend: SDPBackend):
         self.name, self.backend = name, backend
@@ -203,7 +204,7 @@ class Sdpa:
 
 
 def expect_sm_90() -> None:
-    """Raises Unavailable where FlashAttention-3's kernels do not run."""
+    """Raises Unavailable if FlashAttention-3's kernels cannot run here."""
     if (capability := torch.cuda.get_device_capability()) != fa3.CAPABILITY:
         major, minor = capability
         raise Unavailable(f"its kernels are for sm_90, this device is sm_{major}{minor}")
@@ -215,7 +216,7 @@ class FlashAttention3:
     name = "fa3"
 
     def __init__(self, operators: Any):
-        """`operators`: what fa3.load gives."""
+        """`operators`: the result of fa3.load."""
         self.forward = operators.fwd
 
     def applies(self, case: Case) -> bool:
@@ -237,7 +238,7 @@ class FlashAttention3:
 
 
 def plain_block_mask(case: Case, setting: Setting, device: torch.device) -> Any:
-    """FlexAttention's block mask, not compiled: all pairs stand in memory at once."""
+    """FlexAttention's block mask, not compiled: all pairs are in memory at once."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     batch = case.batch if setting.per_batch else None
@@ -246,13 +247,13 @@ def plain_block_mask(case: Case, setting: Setting, device: torch.device) -> Any:
 
 
 def timed_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any, dict[str, Any]]:
-    """FlexAttention's block mask of all batches and heads, and how long its making takes. Compiled,
-    as PyTorch advises. Where that fails, not compiled."""
+    """FlexAttention's block mask for all batches and heads, and the time to make it.
+    create_block_mask is compiled, as PyTorch advises; if that fails, it is not compiled."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     def timed(create: Callable) -> tuple[Any, float]:
         times = []
-        for _ in range(6):  # the first compiles
+        for _ in range(6):  # the first call compiles
             torch.cuda.synchronize()
             start = time.perf_counter()
             block_mask = create(mask_mod, None, None, queries, length, device="cuda")
@@ -263,7 +264,7 @@ def timed_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any
     try:
         block_mask, duration = timed(torch.compile(create_block_mask, dynamic=False))
         failure = None
-    except Exception as error:  # whatever the compiler raises
+    except Exception as error:  # the compiler may raise anything
         failure = f"{type(error).__name__}: {error}".strip()[:2000]
     if failure:
         block_mask, duration = timed(create_block_mask)
@@ -272,7 +273,7 @@ def timed_block_mask(mask_mod: Callable, queries: int, length: int) -> tuple[Any
 
 
 def flex_with_sink(sink: torch.Tensor) -> Callable:
-    """flex_attention and what a sink of each head leaves of its rows, by their LSE."""
+    """flex_attention with a sink of each head: the rows are scaled afterwards, by their LSE."""
     from torch.nn.attention.flex_attention import AuxRequest, flex_attention
 
     def attend(q, k, v, **options):
@@ -302,15 +303,15 @@ class Flex:
     def compiled(
         self, case: Case, data: Data, time_block_mask: bool
     ) -> tuple[Callable, dict[str, Any], dict[str, Any]]:
-        """(attention of q, k and v, its options, notes for the JSON)"""
+        """(a function of q, k and v, its options, notes for the JSON)"""
         from torch.nn.attention.flex_attention import flex_attention
 
         setting = data.setting
         options, notes = {"scale": data.scale}, {}
         if setting.score:
             options["score_mod"] = setting.score
-        # Every case is compiled for its own extents, as PyTorch advises for speed; the reset
-        # keeps one case's specialisations from counting against the next one's limit.
+        # Every case is compiled for its own extents, as PyTorch advises for speed. The reset keeps
+        # the specialisations of one case from counting towards the limit of the next.
         torch._dynamo.reset()
         if setting.mask and time_block_mask:
             options["block_mask"], notes = timed_block_mask(setting.mask, case.queries, case.length)
@@ -323,7 +324,8 @@ class Flex:
 
 
 def peers(names: Sequence[str], fa3_folder: str | None) -> list[Sdpa | FlashAttention3 | Flex]:
-    """The engines of these names, in order: cudnn, fa3, fa2, flex. `fa3_folder` has fa3's files."""
+    """The engines of these names, in this order: cudnn, fa3, fa2, flex. `fa3_folder` has fa3's
+    files."""
     known = {
         "cudnn": lambda: Sdpa("cudnn", SDPBackend.CUDNN_ATTENTION),
         "fa3": lambda: FlashAttention3(fa3.load(fa3_folder)),

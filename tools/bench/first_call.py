@@ -4,19 +4,22 @@
 
     python3 tools/bench/first_call.py [--runs 9] [--head-dim 128] [--at-once 1] [--flex-at-once 1]
 
-Each run is a process of its own. Timed is the call, to its result on the device: PyTorch and the
-engine are imported and CUDA is started before, as in `flex_functions.py`. What a process finds:
+Each run is a process of its own. The time is that of the call, until its result is on the device.
+PyTorch and the engine are imported and CUDA is started before, as in `flex_functions.py`. What a
+process finds:
 
-- Tesela: nothing (no kernels of the package, empty caches); likewise, with `fast_start` (the call
+- Tesela: nothing (no kernels of the package, empty caches); the same with `fast_start` (the call
   runs the simple schedule); the package's kernels; the disk cache;
-- FlexAttention, compiled, with its `create_block_mask`: empty caches; those of a process before.
+- FlexAttention, compiled, with its `create_block_mask`: empty caches; the caches of an earlier
+  process.
 
-Processes at once share the processors and the device: more than one makes a run shorter, and what
-is compiled meanwhile takes longer.
+Processes that run at once share the processors and the device. With more than one, the script ends
+sooner, and compiling takes longer.
 
-Where the library came without kernels, TESELA_SHIPPED_KERNELS names a pack. Prints a row for each,
-medians of the runs and their ends. Needs PyTorch with CUDA and the package `tesela`. Exit status: 0
-done, 1 a process failed, or compiled what it should have found.
+If the library came without kernels, set TESELA_SHIPPED_KERNELS to a pack. The script prints a row
+for each case, with the median, the least and the largest of the runs. It needs PyTorch with CUDA
+and the package `tesela`. Exit status: 0 done, 1 a process failed, or it compiled a kernel that it
+should have found.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ assert (out - expected).abs().max() < 0.05, "the result is wrong"
 print(json.dumps(took * 1e3))
 """
 
-ROWS = [  # the engine, and what is found
+ROWS = [  # (the engine, what the process finds)
     ("tesela", "nothing"),
     ("tesela", "two tiers"),
     ("tesela", "package"),
@@ -71,7 +74,7 @@ ROWS = [  # the engine, and what is found
 
 
 def run(engine: str, found: str, folder: str, head_dim: int) -> float:
-    """Milliseconds of the first call of a new process, whose caches are in `folder`."""
+    """Milliseconds of the first call of a new process whose caches are in `folder`."""
     environment = {
         **os.environ,
         "TESELA_CACHE_DIR": os.path.join(folder, "tesela"),
@@ -94,7 +97,7 @@ def run(engine: str, found: str, folder: str, head_dim: int) -> float:
 
 
 def measure(engine: str, found: str, options: argparse.Namespace) -> list[float]:
-    """The runs of a row."""
+    """All runs of one row."""
     with tempfile.TemporaryDirectory() as folder:
         is_warm = found in ("disk cache", "warm caches")
         if is_warm:

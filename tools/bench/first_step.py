@@ -1,17 +1,17 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# How long the first forward and backward pass of a fresh process take together, in PyTorch, with nothing
-# compiled before; in Markdown.
+# How long the first forward and backward pass of a fresh process take together in PyTorch, with nothing compiled
+# before; in Markdown.
 #
 #     PYTHONPATH=build/release/python python tools/bench/first_step.py [--runs 3] [--peers flex]
 #
-# Each run is a process of its own with an empty cache. PyTorch has imported what it needs, started the GPU and
-# multiplied two matrices before the time is taken; tesela has been imported, and the variant made. The time goes from the
-# call of attention to the gradients' end on the device. Beside it stand the two passes alone (until each has
-# ended on the device) and the same step again, where all is compiled. The target is 1.5 s.
+# Each run is a process of its own with an empty cache. Before the timing it imports PyTorch and tesela, starts the GPU,
+# multiplies two matrices and makes the variant. The time goes from the call of attention until the gradients are on the
+# device. The table also has the two passes alone (each until it ends on the device), and the same step again when
+# everything is compiled. The target is 1.5 s.
 #
-# --device cpu is for trying it out.
+# --device cpu only tries the script out.
 
 import argparse
 import json
@@ -26,7 +26,7 @@ BATCH, HEADS = 2, 16
 
 
 def attention(case: str, engine: str, length: int, device: str):
-    """The call, and the tensors besides q, k and v whose gradients are asked for."""
+    """(the call, the tensors besides q, k and v whose gradients are asked for)."""
     import torch
 
     ids = torch.arange(length, device=device, dtype=torch.int32) // 300
@@ -74,7 +74,7 @@ def attention(case: str, engine: str, length: int, device: str):
 
 
 def measure(options: argparse.Namespace) -> None:
-    """One process: prints seconds as JSON."""
+    """Runs in one process: prints seconds as JSON."""
     import torch
 
     case, engine, head_dim = options.one[0], options.one[1], int(options.one[2])
@@ -93,7 +93,7 @@ def measure(options: argparse.Namespace) -> None:
     grad = tensor()
     attend, more = attention(case, engine, options.length, device)
     square = torch.randn(512, 512, device=device, dtype=torch.bfloat16, requires_grad=True)
-    # Libraries of products, autograd's threads, and what PyTorch imports where gradients are given.
+    # This starts libraries of products and autograd's threads, and imports what PyTorch imports for gradients.
     torch.autograd.grad(square @ square, square, square.detach())
     wait()
     seconds = {}
@@ -110,7 +110,7 @@ def measure(options: argparse.Namespace) -> None:
 
 
 def run(case: str, engine: str, head_dim: int, options: argparse.Namespace):
-    """What a fresh process measures; a sentence where it fails."""
+    """The measurements of a fresh process, or a sentence if it fails."""
     command = [sys.executable, __file__, "--one", case, engine, str(head_dim)]
     command += ["--device", options.device, "--length", str(options.length)]
     return fresh_process.measured(command, options.seconds)[0]

@@ -4,30 +4,31 @@
 
     python3 tools/bench/flex_functions.py [--json FILE] [--names "causal;softcap, causal"]
 
-Both get the same function: `tesela.flex_attention` beside PyTorch's compiled `flex_attention`, B 2,
-H 16, D 128, bf16, random data, one GPU. For each function it prints a row of
+Both engines get the same function: Tesela as `tesela.flex_attention`, PyTorch as its compiled
+`flex_attention`. B 2, H 16, D 128, bf16, random data, one GPU. The script prints a row for each
+function, with
 
 - the time of a call whose mask object exists (median of interleaved calls, CUDA events);
 - the time of a call with a new mask object (compiled `create_block_mask` for FlexAttention);
-- the first call in a fresh process with empty caches, and in a second process with the first one's
-  caches: from the functions to the result, without the import of the two packages and without
-  making the inputs, with what a compiler imports when it is first needed;
-- the memory that a new mask and a call take beyond the inputs and the result;
-- the largest error over sampled rows against attention in double precision.
+- the time of the first call in a fresh process with empty caches, and in a second process with the
+  first one's caches. It goes from the functions to the result. It does not include the import of
+  the two packages or making the inputs. It includes what a compiler imports at its first use;
+- the memory that a new mask and a call take, besides the inputs and the result;
+- the largest error, over sampled rows, against attention in double precision.
 
-The first calls take four new processes a function, some 50 seconds in all, so they can be measured
-for some functions at a time, and the results of several runs can be joined:
+The first calls take four new processes for each function, about 50 seconds in all. So the functions
+can be measured a few at a time, and the results of several runs can be merged:
 
     python3 tools/bench/flex_functions.py --columns calls --json calls.json
     python3 tools/bench/flex_functions.py --columns first --seconds 240 --json first.json
     python3 tools/bench/flex_functions.py --merge calls.json first.json
 
-A run with `--seconds` begins nothing that it could not end, and says what is left.
+A run with `--seconds` starts nothing that it could not finish, and says what is left.
 
-It needs PyTorch with CUDA and the package `tesela`; `--merge` needs neither a GPU nor the package.
-`--device cpu` tries the script out; its times say nothing of a GPU. Exit status: 0 done, 1
-something failed or was left for lack of time, 2 bad usage, 3 PyTorch's CUDA or the package is
-missing.
+The script needs PyTorch with CUDA and the package `tesela`; `--merge` needs neither a GPU nor the
+package. `--device cpu` only tries the script out; its times say nothing about a GPU. Exit status: 0
+done, 1 something failed or was left for lack of time, 2 bad usage, 3 PyTorch's CUDA or the package
+is missing.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from typing import Any
 import torch
 
 Mod = Callable[..., Any]
-Results = dict[str, dict[str, dict[str, float]]]  # of each function, of each engine
+Results = dict[str, dict[str, dict[str, float]]]  # function -> engine -> quantity -> figure
 B, H, D = 2, 16, 128
 
 
@@ -59,7 +60,7 @@ class Function:
 
     mask: Mod | None = None
     score: Mod | None = None
-    by_head: bool = False  # the mask asks for the head
+    by_head: bool = False  # whether the mask depends on the head
 
 
 def causal(b: Any, h: Any, q: Any, k: Any) -> Any:
@@ -77,7 +78,7 @@ def both(*masks: Mod) -> Mod:
 
 
 def functions(length: int, device: str) -> dict[str, Function]:
-    """The functions by name, with their tensors on `device`."""
+    """The functions by name. Their tensors are on `device`."""
     generator = torch.Generator().manual_seed(3)
 
     def documents(low: int, high: int) -> torch.Tensor:
@@ -178,13 +179,13 @@ def inputs(length: int, device: str) -> list[torch.Tensor]:
 
 
 def synchronize() -> None:
-    """Waits for the GPU; the CPU's work is done when a call returns."""
+    """Waits for the GPU. On the CPU a call returns when its work is done."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
 
 
 class Engine:
-    """`mask` makes the mask object; `call` is attention with it."""
+    """One engine: `mask` makes the mask object, `call` computes attention with it."""
 
     def __init__(self, name: str, length: int, device: str) -> None:
         self.length, self.device = length, device
@@ -212,7 +213,7 @@ class Engine:
 
 
 def largest_error(tensors: list[torch.Tensor], out: torch.Tensor, function: Function) -> float:
-    """Over some rows of some heads."""
+    """The largest error over some rows of some heads, against attention in double precision."""
     q, k, v = tensors
     length = q.shape[2]
     rows = torch.cat([torch.arange(0, 8), torch.arange(0, length, length // 56)]).to(q.device)
@@ -231,7 +232,7 @@ def largest_error(tensors: list[torch.Tensor], out: torch.Tensor, function: Func
 
 
 def first_call(name: str, engine_name: str, length: int, device: str) -> float:
-    """In this process: from the functions to the result, in milliseconds."""
+    """Milliseconds of the first call in this process, from the functions to the result."""
     torch.zeros(1, device=device)
     tensors = inputs(length, device)
     function = functions(length, device)[name]
@@ -244,21 +245,22 @@ def first_call(name: str, engine_name: str, length: int, device: str) -> float:
 
 
 class NoTimeLeft(Exception):
-    """The limit of `--seconds` is reached."""
+    """The next measurement would exceed the limit of `--seconds`."""
 
 
 class Clock:
-    """How much is left of `--seconds`; there is no limit without it."""
+    """The time that is left of `--seconds`. Without `--seconds` there is no limit."""
 
     def __init__(self, seconds: float | None) -> None:
         self.end = None if seconds is None else time.monotonic() + seconds
-        self.longest = 0.0  # of what was measured so far
+        self.longest = 0.0  # the longest measurement so far
 
     def left(self) -> float | None:
         return None if self.end is None else max(0.0, self.end - time.monotonic())
 
     def begin(self) -> None:
-        """NoTimeLeft where another measurement as long as the longest would not end."""
+        """Raises NoTimeLeft if another measurement as long as the longest one would not finish
+        in time."""
         left = self.left()
         if left is not None and left <= self.longest:
             raise NoTimeLeft
@@ -267,7 +269,8 @@ class Clock:
 def first_calls(
     name: str, engine: str, options: argparse.Namespace, clock: Clock
 ) -> dict[str, float]:
-    """In a fresh process with empty caches, and in a second one. RuntimeError with a sentence."""
+    """The first call in a fresh process with empty caches, and in a second one. May raise
+    RuntimeError."""
     clock.begin()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
@@ -314,7 +317,7 @@ def wall_milliseconds(work: Callable[[], Any]) -> float:
 
 
 def memory(engine: Engine, tensors: list[torch.Tensor], function: Function) -> float:
-    """MiB that a new mask and a call take beyond the inputs and the result."""
+    """MiB that a new mask and a call take, besides the inputs and the result."""
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -336,7 +339,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, dict[str, float
         try:
             masks[each] = engine.mask(function)
             out = engine.call(tensors, function, masks[each])
-        except Exception as error:  # a peer that refuses is shown, not hidden
+        except Exception as error:  # an engine that refuses is reported
             say(f"{each} refuses '{name}': {(str(error).splitlines() or [repr(error)])[0]}")
             continue
         result[each] = {"error": largest_error(tensors, out, function)}
@@ -387,7 +390,7 @@ def table(results: Results) -> str:
 
 
 def merged(files: list[str]) -> Results:
-    """The results of several runs. Where two have the same figure the later file's is taken."""
+    """The results of several runs. If two files have the same figure, the later file's counts."""
     results: Results = {}
     for path in files:
         with open(path) as file:

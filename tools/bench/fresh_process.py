@@ -14,8 +14,8 @@ CACHES = ("TESELA_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def measured(command: list[str], seconds: float) -> tuple[Any, str]:
-    """What the last line that ``command`` prints says in JSON, a sentence where it fails or takes
-    more than ``seconds``; and what it wrote to stderr where it failed, else nothing."""
+    """(the JSON of the last line that ``command`` prints, ""). If the command fails or takes
+    more than ``seconds``: (a sentence, what it wrote to stderr if it failed)."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, **{name: os.path.join(folder, name) for name in CACHES}}
         try:

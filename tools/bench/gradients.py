@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The check of gradients: attention in float64, from the variant's Python functions, differentiated
-# by PyTorch's autograd, which knows nothing of the formulas that the kernels are made by.
+# The check of gradients: PyTorch's autograd differentiates attention in float64, written with the
+# variant's Python functions. It shares no formula with the kernels.
 #
-# Gradients are right where, in every block of rows of every head that is looked at, the error's
-# Euclidean norm is at most reference.TOLERANCE times the reference's.
+# The gradients of a head are right if, in every block of rows, the Euclidean norm of the error is
+# at most reference.TOLERANCE times the norm of the reference.
 
 import torch
 
@@ -15,7 +15,7 @@ from engines import Prepared, synchronize
 from reference import ROWS, TOLERANCE, largest_share
 
 NAMES = ("dq", "dk", "dv")
-SCORES_AT_ONCE = 2**26  # autograd keeps some eight tensors of as many float64
+SCORES_AT_ONCE = 2**26  # autograd keeps about eight float64 tensors of this many elements
 SCORES_IN_ALL = 2**32
 
 
@@ -27,7 +27,7 @@ def attention(
     k: torch.Tensor,
     v: torch.Tensor,
 ) -> torch.Tensor:
-    """Of the query rows `place` = (batch, head, rows)."""
+    """o of the query rows `place` = (batch, head, rows), differentiable."""
     batch, head, rows = place
     query = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
     key = torch.arange(case.length, device=q.device)[None, :]
@@ -48,7 +48,8 @@ def attention(
 def of_head(
     case: Case, data: Data, batch: int, kv_head: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(dq [heads of the group, Sq, D_qk], dk, dv) in float64, of the first set of inputs."""
+    """(dq [query heads that share the key head, Sq, D_qk], dk, dv) in float64, for the first set
+    of inputs."""
     k, v = (each[0][batch, kv_head].double().requires_grad_() for each in (data.k, data.v))
     group = case.heads // case.kv_heads
     dq = []
@@ -82,7 +83,8 @@ def shape_fault(case: Case, found: tuple[torch.Tensor, ...]) -> str | None:
 
 
 def errors(case: Case, data: Data, found: tuple[torch.Tensor, ...]) -> dict[str, float]:
-    """Of each gradient the largest error in norm of a block of rows, over the reference's norm."""
+    """For each gradient, the largest norm of the error of a block of rows over the reference's
+    norm."""
     dq, dk, dv = found
     group = case.heads // case.kv_heads
     worst = torch.zeros(3, dtype=torch.float64, device=dq.device)
@@ -103,7 +105,7 @@ def errors(case: Case, data: Data, found: tuple[torch.Tensor, ...]) -> dict[str,
 
 def check(case: Case, data: Data, prepared: Prepared) -> tuple[str | None, dict]:
     """(what is wrong with an engine's gradients for the first set of inputs, or None; its errors
-    for the JSON)"""
+    for the JSON)."""
     found = prepared.launch(0)
     synchronize()
     if fault := shape_fault(case, found):
@@ -113,7 +115,7 @@ def check(case: Case, data: Data, prepared: Prepared) -> tuple[str | None, dict]
     entry = {"error": max(measured.values()), "errors": measured}
     tolerance = TOLERANCE[case.type_name]
     for name, error in measured.items():
-        # Written so that a NaN fails.
+        # This form fails for NaN.
         if not error <= tolerance:
             return (
                 f"a block of {ROWS} rows of {name} is off by {error:.2e} in norm, allowed are "

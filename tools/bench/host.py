@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Tesela's host target beside PyTorch's scaled_dot_product_attention on the CPU, with as many
-# threads: `python3 tools/bench/host.py --help`.
+# Tesela's host target beside PyTorch's scaled_dot_product_attention on the CPU, with the same
+# number of threads: `python3 tools/bench/host.py --help`.
 
 import argparse
 import json
@@ -27,7 +27,7 @@ VARIANTS = {
     "window": f"attention window() {{ mask = q >= k && q - k < {WINDOW} }}",
 }
 GRADIENTS = ("dq", "dk", "dv")
-TOLERANCE = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # the error's norm over the reference's
+TOLERANCE = {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}  # the error's norm over the reference's norm
 
 
 def say(sentence: str) -> None:
@@ -74,7 +74,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def attention(torch: Any, q: Any, k: Any, v: Any, keeps: Any) -> Any:
-    """Of heads that share their keys. Rows without keys are 0."""
+    """Attention of heads that share one key head. Rows without keys are 0."""
     scores = q @ k.T / math.sqrt(q.shape[-1])
     if keeps is None:
         return torch.softmax(scores, -1) @ v
@@ -90,7 +90,7 @@ def milliseconds(call: Callable[[], None]) -> float:
 
 
 class Data:
-    """A case's tensors, those of both passes, and what is exact of its last key/value head."""
+    """A case's tensors for both passes. A subclass computes the reference of the last key head."""
 
     def __init__(self, torch: Any, case: dict[str, Any], options: argparse.Namespace):
         self.torch, self.variant, self.length = torch, case["variant"], case["length"]
@@ -117,7 +117,7 @@ class Data:
         }[self.variant]
 
     def launcher(self, context: c_api.Context, algorithm: str) -> tuple[Any, dict[str, Any]]:
-        """(a launch, what the library knows of its kernel)"""
+        """(a function that launches, what the library knows about its kernel)"""
         is_forward = algorithm == "forward"
         kernel = context.compile(
             VARIANTS[self.variant],
@@ -148,7 +148,8 @@ class Data:
         )
 
     def of_last_head(self, tensor: Any) -> Any:
-        """Of the last key/value head, and of the query heads that share it, in double."""
+        """The part of a tensor that belongs to the last key head and the query heads that share
+        it, in double."""
         return tensor[0, -(tensor.shape[1] // self.kv_heads) :].double()
 
 
@@ -235,7 +236,7 @@ def run_case(
 
 
 def middle(times: Sequence[float]) -> str:
-    """The median, and how far the quartiles are apart as a share of it."""
+    """The median, and the distance of the quartiles in percent of it."""
     found = summary.spread(times)
     width = (found["quartile3_ms"] - found["quartile1_ms"]) / found["median_ms"]
     return f"{found['median_ms']:.2f} ({100 * width:.0f}%)"

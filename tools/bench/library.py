@@ -1,14 +1,13 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The library, templates/variants, beside FlexAttention. Each function below has the name of a
-# variant. It draws the data that a user of the variant would have, and gives the numbers and
-# tensors for Tesela's text beside the mask and the score that a user of FlexAttention would write.
+# The library, templates/variants, beside FlexAttention. Each function below is named after a
+# variant. It draws data that a user of the variant would have. It gives the numbers and tensors for
+# Tesela's text, and the mask and the score that a user of FlexAttention would write.
 #
-# The masks and scores serve the reference, too, on blocks of indices; so they are written with
-# operators and tensor methods alone. Windows and the like are as long as the paper or model has
-# them, but 1024 in place of 4096 and at most a quarter of the keys (Draw.bounded), so that enough
-# is left to skip.
+# The reference also calls the masks and scores, on blocks of indices, so they only use operators
+# and tensor methods. Windows and similar lengths are those of the paper or model, but 1024 instead
+# of 4096, and at most a quarter of the keys (Draw.bounded), so that a mask still has tiles to skip.
 
 import math
 import os
@@ -32,7 +31,7 @@ def keeps_causal(b, h, q, k):
 @dataclass(frozen=True)
 class Entry:
     setting: Callable[[Draw], Setting]
-    queries: Callable[[int], int]  # how many there are for a number of keys
+    queries: Callable[[int], int]  # number of keys -> number of queries
 
 
 ENTRIES: dict[str, Entry] = {}
@@ -42,7 +41,7 @@ def entry(
     function: Callable[[Draw], Setting] | None = None,
     queries: Callable[[int], int] = lambda keys: keys,
 ) -> Callable:
-    """Enters `function` as the variant of its name."""
+    """Registers `function` as the data of the variant with its name."""
     if function is None:
         return partial(entry, queries=queries)
     ENTRIES[function.__name__] = Entry(function, queries)
@@ -106,7 +105,7 @@ def block_diffusion(draw):
     length, block = draw.length // 2, 16
 
     def mask(b, h, q, k):
-        # `block_diff_mask` of https://github.com/kuleshov-group/bd3lms.
+        # Follows `block_diff_mask` of https://github.com/kuleshov-group/bd3lms.
         clean_q, clean_k = q >= length, k >= length
         block_q = (q - length * clean_q) // block
         block_k = (k - length * clean_k) // block
@@ -120,7 +119,7 @@ def block_diffusion(draw):
 
 @entry
 def block_sparse(draw):
-    """A quarter of the blocks, and those on the diagonal."""
+    """A random quarter of the blocks, and the blocks on the diagonal."""
     block = draw.bounded(64)
     blocks = -(-draw.length // block)
     layout = draw.normal(draw.heads, blocks, blocks) > 0.6745
@@ -134,7 +133,7 @@ def block_sparse(draw):
 
 @entry
 def boolean_mask(draw):
-    """A mask made by hand: causal, and a quarter of the pairs left out by chance."""
+    """Stands for a mask made by hand: causal, without a random quarter of the pairs."""
     kept = draw.normal(draw.queries, draw.length) > -0.6745
     kept = kept.tril()
     kept.fill_diagonal_(True)
@@ -148,14 +147,15 @@ def causal(draw):
 
 @entry(queries=lambda keys: keys // 4)
 def causal_bottom_right(draw):
-    """The last quarter of a prompt, behind the cache of the rest."""
+    """The queries are the last quarter of a prompt; the cache has the keys of the rest."""
     offset = draw.length - draw.queries
     return Setting(mask=lambda b, h, q, k: q + offset >= k)
 
 
 @entry(queries=lambda keys: keys // 4)
 def causal_offset(draw):
-    """A piece of a prompt as long as a quarter of the keys, behind caches of several lengths."""
+    """The queries are a piece of a prompt, a quarter as long as the keys, at a random offset for
+    each batch."""
     offset = draw.integers(0, draw.length - draw.queries + 1, draw.batch)
     return Setting({"offset": offset}, mask=lambda b, h, q, k: q + offset[b] >= k, per_batch=True)
 
@@ -181,7 +181,7 @@ def chunked_local(draw):
 
 @entry
 def clusters(draw):
-    """32 clusters, whose tokens stand anywhere."""
+    """32 clusters, whose tokens are anywhere in the sequence."""
     cluster = draw.integers(0, 32, draw.batch, draw.heads, draw.length)
     return Setting(
         {"cluster": cluster},
@@ -243,7 +243,7 @@ def fixed_summaries(draw):
 
 @entry
 def forgetting(draw):
-    """Gates that keep 95 % at the median, so that the running sums come to some hundreds."""
+    """Forget gates with a median of 95 %, so that the cumulative sums reach some hundreds."""
     gates = draw.normal(draw.batch, draw.heads, draw.length) + 3.0
     gate = gates.sigmoid().log().cumsum(dim=2)
     return Setting({"gate": gate}, mask=keeps_causal, score=lambda s, b, h, q, k: s - gate[b, h, k])
@@ -265,7 +265,7 @@ def global_tokens(draw):
 
 @entry
 def graph_distance(draw):
-    """Up to 31 steps, and column 31 for no path."""
+    """Distances of up to 31; 31 stands for "no path"."""
     distance = draw.integers(0, 32, draw.batch, draw.queries, draw.length)
     table = draw.normal(draw.heads, 32)
     return Setting(
@@ -276,7 +276,7 @@ def graph_distance(draw):
 
 @entry
 def image_before(draw):
-    """Images at any places of a text as long as all images together have keys."""
+    """Images at random places of a text. The text is as long as all images have tokens together."""
     tokens = draw.bounded(64)
     image = draw.integers(0, draw.length // tokens + 1, draw.batch, draw.queries).sort().values
     return Setting(
@@ -288,7 +288,7 @@ def image_before(draw):
 
 @entry
 def images_in_text(draw):
-    """Images of 256 tokens, each behind a text of up to 511 tokens."""
+    """Images of 256 tokens; before each there are up to 511 tokens of text."""
     tokens = draw.bounded(256)
     image = draw.integers(0, 1, draw.batch, draw.length)
     texts = draw.integers(0, 2 * tokens, draw.batch, draw.length // tokens + 1).tolist()
@@ -331,7 +331,7 @@ def learned_sinks(draw):
 
 @entry
 def local_global(draw):
-    """A local layer."""
+    """A layer with a local window."""
     window = draw.bounded(1024)
     return Setting(
         {"global": 0, "window": window}, mask=lambda b, h, q, k: (q >= k) & (q - k < window)
@@ -350,7 +350,7 @@ def log_distance(draw):
 
 @entry
 def merged_tokens(draw):
-    """Each key stands for 1 to 4 tokens."""
+    """Each key stands for 1 to 4 merged tokens."""
     size = draw.integers(1, 5, draw.batch, draw.length).float()
     return Setting({"size": size}, score=lambda s, b, h, q, k: s + size[b, k].log())
 
@@ -370,7 +370,7 @@ def neighbourhood(draw):
 
 @entry
 def next_scale(draw):
-    """Scales of 1, 4, 16, 64, … tokens; the last may be cut off."""
+    """Scales of 1, 4, 16, 64, … tokens. The last one may be cut off."""
     levels = [((3 * place + 1).bit_length() + 1) // 2 for place in range(draw.length)]
     level = draw.tensor(levels, "i32")
     return Setting({"level": level}, mask=lambda b, h, q, k: level[q] >= level[k])
@@ -397,7 +397,7 @@ def padded_causal(draw):
 
 @entry
 def parallel_contexts(draw):
-    """The task begins in the last quarter."""
+    """The task begins in the last quarter of the sequence."""
     width = draw.bounded(2048)
     task = draw.integers(3 * draw.length // 4, draw.length, draw.batch)
     return Setting(
@@ -445,7 +445,7 @@ def relative_bias(draw):
 
 @entry
 def scalable_softmax(draw):
-    """Factors about the 0.43 that the paper finds learned."""
+    """Factors near 0.43, which the paper reports as the learned value."""
     factor = 0.43 + 0.1 * draw.normal(draw.heads)
     return Setting(
         {"factor": factor},
@@ -479,14 +479,14 @@ def softcap_window(draw):
 
 @entry(queries=lambda keys: min(64, keys // 2))
 def speculative_tree(draw):
-    """64 guesses; each hangs on one of those before it."""
+    """64 guesses; the parent of each is an earlier guess."""
     ancestor = draw.torch.eye(draw.queries, dtype=draw.torch.bool, device=draw.device)
     for guess in range(1, draw.queries):
         ancestor[guess] |= ancestor[int(draw.integers(0, guess, 1))]
     cache = draw.length - draw.queries
     return Setting(
         {"ancestor": ancestor},
-        # The index stays inside the tensor where the cache is looked at.
+        # For keys of the cache the index is clamped, because it must stay inside the tensor.
         mask=lambda b, h, q, k: (k < cache) | ancestor[q, (k - cache).clamp(min=0)],
     )
 
@@ -517,18 +517,20 @@ def symmetric_window(draw):
 
 @entry
 def t5_bias(draw):
-    """With a scale of 1/sqrt(D), which stands for T5's weights: they make its queries as small."""
+    """The scale is 1/sqrt(D). T5 has no scale, but its weights make the queries that much
+    smaller."""
     buckets, reach = 32, 128
     each, single = buckets // 2, buckets // 4
     table = draw.normal(draw.heads, buckets)
     denominator = math.log(reach / single)
 
     def score(s, b, h, q, k):
-        # `_relative_position_bucket` of Hugging Face's T5.
+        # Follows `_relative_position_bucket` of Hugging Face's T5.
         distance = (k - q).abs()
         ratio = (distance.clamp(min=1) / single).log() / denominator
-        # Distances of 16, 32 and 64 begin a bucket, however the GPU rounds the logarithm: no other
-        # distance is as near below a whole number as the small one added here.
+        # Distances of 16, 32 and 64 begin a bucket. The small term makes that hold for any rounding
+        # of the logarithm; no other distance is so close below a whole number that the term changes
+        # its bucket.
         far = (single + (ratio * (each - single) + 1e-3).int()).clamp(max=each - 1)
         near = distance < single
         return s + table[h, (k > q) * each + near * distance + ~near * far]
@@ -562,7 +564,7 @@ def variant(name: str) -> Variant:
         text(name),
         kept=None,
         setting=lambda case, device, seed: setting(Draw(case, device, seed)),
-        # That would be one more compilation by PyTorch for each of many variants.
+        # Timing it would need one more compilation by PyTorch for each of many variants.
         time_block_mask=False,
     )
 
@@ -581,7 +583,7 @@ def library_case(
 def library_cases(
     type_name: str, lengths: Sequence[int] | None, chosen: Sequence[str] | None
 ) -> Cases:
-    """`chosen`: names of variants; None for all."""
+    """`chosen`: names of variants; None means all."""
     for length in lengths or [8192]:
         for name in chosen or ENTRIES:
             yield library_case(name, 2, 16, length, 128, type_name)

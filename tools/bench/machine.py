@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What a figure depends on: the GPU's clocks and power, the driver, the source's version. All of it
-# is optional; what cannot be found out is None.
+# What the figures depend on: the GPU's clocks and power, the driver, the source's version. A value
+# that cannot be found is None.
 
 import os
 import subprocess
@@ -29,7 +29,8 @@ def output_of(command: Sequence[str]) -> str | None:
 
 
 def parse_state(line: str) -> dict[str, str | float]:
-    """One line of nvidia-smi's answer: MHz, W and degrees Celsius as numbers, the rest as text."""
+    """A line of nvidia-smi's output, with MHz, W and degrees Celsius as numbers and the rest as
+    text."""
     state = {}
     for field, value in zip(FIELDS, line.split(",")):
         try:
@@ -40,7 +41,7 @@ def parse_state(line: str) -> dict[str, str | float]:
 
 
 def gpu_state(uuid: str | None) -> dict[str, str | float] | None:
-    """The GPU's state now, by nvidia-smi. `uuid`: "GPU-...", or None for the first."""
+    """The GPU's present state, from nvidia-smi. `uuid`: "GPU-...", or None for the first GPU."""
     query = ["nvidia-smi", f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader,nounits"]
     answer = output_of(query + (["-i", uuid] if uuid else []))
     return parse_state(answer.splitlines()[0]) if answer else None

@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# `many_at_once.py [VARIANT...]`: the kernels of many variants, compiled at once by a process that
-# finds none: what a server with many variants waits for when it starts for the first time. Prints
-# the seconds and the most memory that this process and the assemblers that it started had together
-# (the sum of their resident sets, sampled each 20 ms; pages that they share count for each).
+# `many_at_once.py [VARIANT...]`: compiles the kernels of many variants at once, in a process that
+# finds no kernels. A server with many variants waits for this at its first start. Prints the
+# seconds, and the peak memory of this process and the assemblers that it starts: the sum of their
+# resident sets, sampled every 20 ms; shared pages count for each process.
 
 import argparse
 import os
@@ -16,24 +16,24 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident_bytes() -> int:
-    """Of this process and its children."""
+    """Resident memory of this process and its children."""
     own = str(os.getpid())
     total = 0
     for process in filter(str.isdecimal, os.listdir("/proc")):
         try:
             with open(f"/proc/{process}/stat") as file:
-                # Behind the name, which may hold anything: the state, then the parent.
+                # The fields after the name, which may contain spaces and brackets: state, parent, …
                 parent = file.read().rpartition(")")[2].split()[1]
             if own in (process, parent):
                 with open(f"/proc/{process}/statm") as file:
                     total += int(file.read().split()[1]) * PAGE
         except OSError:
-            continue  # it has ended
+            continue  # the process has ended
     return total
 
 
 class Peak:
-    """The most memory while this is there."""
+    """A context manager: `bytes` is the peak memory while it is active."""
 
     def __enter__(self) -> "Peak":
         self.bytes = 0
@@ -73,7 +73,7 @@ def main() -> None:
             for variant in variants
             for head_dim in options.head_dim
         ]
-        tesela.devices()  # starts the driver
+        tesela.devices()  # starts the GPU's driver
         with Peak() as peak:
             begin = time.perf_counter()
             work = tesela.prepare(requests, fast_start=options.fast_start)

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What can be asked of the benchmark on the command line.
+# The command line options of the benchmark.
 
 import argparse
 import os
@@ -36,7 +36,7 @@ def milliseconds(text: str) -> float:
 
 
 def output(text: str) -> str:
-    """A file to write: its folder must be there before the GPU's time is spent."""
+    """A path of a file to write. Its folder must exist, so that no GPU time is spent in vain."""
     folder = os.path.dirname(text) or "."
     if not os.path.isdir(folder):
         raise argparse.ArgumentTypeError(
@@ -52,7 +52,7 @@ def fa3_folder(text: str) -> str:
 
 
 def dimensions(text: str) -> list[tuple[int, int]]:
-    """64,128 or 192/128 (D_qk/D_v): [(D_qk, D_v)]."""
+    """[(D_qk, D_v)] of a text such as "64,128" or "192/128" (D_qk/D_v)."""
     result = []
     for item in text.split(","):
         parts = re.split("[/x]", item)
@@ -209,7 +209,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def library_path(given: str | None) -> str:
-    """The library to load: what was given, that of a build in this tree, or the loader's."""
+    """The library to load: the given one, or one built in this tree, or the one that the loader
+    finds."""
     if given:
         return given
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")

@@ -8,15 +8,14 @@
     python3 tools/bench/pages.py --check               # says which tables are out of date; exit status 1
     python3 tools/bench/pages.py --import results.json --into forward/peers
 
-A document says where a table stands:
+A block in a document looks like this:
 
     <!-- bench forward/peers -->
     <!-- end bench -->
 
-`forward/peers` is the table `peers` of data/bench/forward.json. `overview/LIST` is a list of
-data/bench/overview.json, and `log` the list of the pages of docs/log. What stands between the two lines
-is written by this script. data/bench/README.md describes the files. `--import` makes a table of what
-`tools/bench --json` wrote.
+`forward/peers` is the table `peers` of data/bench/forward.json. `overview/LIST` is a list of data/bench/overview.json,
+and `log` is the list of the pages of docs/log. This script writes the lines between the two comments.
+data/bench/README.md describes the files. `--import` makes a table from the output of `tools/bench --json`.
 """
 
 import argparse
@@ -47,7 +46,7 @@ Table = dict[str, Any]
 
 
 def load(folder: Path) -> dict[str, Table]:
-    """{"FILE/TABLE": the table}, of all files of `folder` but the lists of overview.json."""
+    """{"FILE/TABLE": the table} of all files in `folder` except overview.json."""
     return {
         f"{path.stem}/{name}": table
         for path in sorted(folder.glob("*.json"))
@@ -63,8 +62,8 @@ def engines(table: Table) -> list[str]:
 
 
 def quotients(table: Table, row: dict[str, Any], peer: str) -> list[float]:
-    """How many times as fast as `peer` Tesela is, for each column of a row. A ratio that the
-    benchmark gave comes first; else it is that of the two figures."""
+    """How many times as fast as `peer` Tesela is, for each column of a row. A ratio that the row gives counts;
+    otherwise it is computed from the two figures."""
     given = row.get("ratio", {}).get(peer)
     if given is not None:
         return given if isinstance(given, list) else [given]
@@ -77,27 +76,26 @@ def quotients(table: Table, row: dict[str, Any], peer: str) -> list[float]:
 
 
 def mean(table: Table, row: dict[str, Any], peer: str) -> str:
-    """A row's geometric mean: the benchmark's own, which may be over more lengths, or that of the
-    columns."""
+    """A row's geometric mean: the one that the row gives, which may cover more lengths, or that of the columns."""
     value = row.get("mean", {}).get(peer) or summary.geometric_mean(quotients(table, row, peer))
     least = row.get("least", {}).get(peer)
     return f"{value:.2f}" + (f" (least {least:.2f})" if least else "") if value else ""
 
 
 def figures(values: Sequence[float | None]) -> list[str]:
-    """Figures of one row or column, with the same number of decimals."""
+    """The figures of one row or column as text, with the same number of decimals."""
     present = [str(value) for value in values if value is not None]
     digits = max((len(text.partition(".")[2]) for text in present), default=0)
     return ["" if value is None else f"{value:.{digits}f}" for value in values]
 
 
 def times(value: float | None) -> str:
-    """How many times as fast."""
+    """A ratio as text: how many times as fast."""
     return "" if value is None else f"{value:.0f}" if value >= 20 else f"{value:.2f}"
 
 
 def grid(table: Table) -> list[str]:
-    """A row of figures for each case, and below it one of ratios for each peer."""
+    """A row of figures for each case, followed by a row of ratios for each peer."""
     lines = [["", *table["columns"], "geometric mean"]]
     for row in table["rows"]:
         if "tesela" in row:
@@ -111,7 +109,7 @@ def grid(table: Table) -> list[str]:
 
 
 def change(table: Table, values: dict[str, float]) -> str:
-    """What the second of two measures is to the first."""
+    """The second of two measures relative to the first: its cost in percent, or the speedup."""
     before, after = (values[measure] for measure in table["measures"])
     if table["compare"] == "cost":
         return f"{100 * (after / before - 1):.0f} %"
@@ -150,12 +148,12 @@ def origin(table: Table) -> list[str]:
 
 
 def every(table: Table, peer: str) -> list[float]:
-    """The ratios to `peer` of a table's cases."""
+    """The ratios to `peer` of all cases of a table."""
     return [value for row in table["rows"] for value in quotients(table, row, peer)]
 
 
 def summed(table: Table, peer: str) -> float:
-    """A table's geometric mean: the benchmark's own, or that of its cases."""
+    """A table's geometric mean: the one that the table gives, or that of its cases."""
     given = table.get("mean", {}).get(peer)
     return given or summary.geometric_mean(every(table, peer)) or 0.0
 
@@ -182,7 +180,7 @@ def overview(found: dict[str, Table], rows: list[dict[str, str]]) -> list[str]:
 
 
 def log(folder: Path) -> list[str]:
-    """The pages of docs/log, the last day first."""
+    """The list of the pages of docs/log, the latest day first."""
     lines = [["day", "page"]]
     for path in sorted(folder.glob("2*.md"), reverse=True):
         title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
@@ -191,7 +189,7 @@ def log(folder: Path) -> list[str]:
 
 
 def render(root: Path, name: str) -> str:
-    """The text of a block."""
+    """The text of the block `name`."""
     if name == "log":
         return "\n".join(log(root / "docs/log")) + "\n"
     folder = root / "data/bench"
@@ -211,14 +209,14 @@ def documents(root: Path) -> list[Path]:
 
 
 def blocks(root: Path) -> Iterator[tuple[Path, str, str]]:
-    """(document, a block's name, what stands in it)"""
+    """(document, name of a block, text of the block)"""
     for path in documents(root):
         for match in BLOCK.finditer(path.read_text(encoding="utf-8")):
             yield path, match[2], match[3]
 
 
 def write(root: Path) -> list[str]:
-    """Writes all blocks; the documents that changed."""
+    """Writes all blocks. Gives the documents that changed."""
     changed = []
     for path in documents(root):
         text = path.read_text(encoding="utf-8")
@@ -230,7 +228,7 @@ def write(root: Path) -> list[str]:
 
 
 def stale(root: Path) -> list[str]:
-    """The blocks that do not say what data/bench says."""
+    """The blocks that differ from data/bench."""
     return [
         f"{path.relative_to(root)}: {name}"
         for path, name, text in blocks(root)
@@ -239,13 +237,13 @@ def stale(root: Path) -> list[str]:
 
 
 def rounded(value: float) -> float:
-    """Three digits, as much as a run repeats."""
+    """The figure with three digits: runs differ in the others."""
     return round(value) if value >= 100 else float(f"{value:.3g}")
 
 
 def imported(results: dict[str, Any], old: Table | None, command: str, today: str) -> Table:
-    """A table of what `tools/bench --json` wrote: a row for each group, a column for each label; the
-    bursts, or the sustained launches where there are only these. The title and the note stay."""
+    """A table made of the output of `tools/bench --json`: a row for each group, a column for each label. Bursts
+    count; without bursts, the sustained launches. The old table's title and note stay."""
     cases = results["cases"]
     mode = "bursts" if any("bursts" in case["engines"]["tesela"] for case in cases) else "sustained"
     columns = list(dict.fromkeys(case["label"] for case in cases))
@@ -281,7 +279,7 @@ def imported(results: dict[str, Any], old: Table | None, command: str, today: st
 
 
 def written(file: dict[str, Any]) -> str:
-    """JSON with a line for each row."""
+    """JSON with one line for each row."""
     parts = []
     for name, table in file["tables"].items():
         lines = [

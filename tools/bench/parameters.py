@@ -1,15 +1,15 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What the gradients of captured tensors add to a backward pass, in Markdown.
+# The additional time of a backward pass for the gradients of captured tensors, in Markdown.
 #
 #     PYTHONPATH=build/release/python python tools/bench/parameters.py [--length 8192] [--cases slope table] [--flex]
 #
-# Each case is a score that reads a tensor. A backward pass of the gradients of q, k and v alone is timed beside one that
-# has the tensor's gradient, too, as tools/bench/dropout.py times: in turn, medians of single calls. --flex adds
-# FlexAttention's backward pass with the tensor's gradient.
+# Each case is a score that reads a tensor. A backward pass with the gradients of q, k and v alone is timed beside one
+# that also computes the tensor's gradient. They take turns; times are medians of single calls, as in
+# tools/bench/dropout.py. --flex adds FlexAttention's backward pass with the tensor's gradient.
 #
-# --device cpu is for trying it out.
+# --device cpu only tries the script out.
 
 import argparse
 import json
@@ -27,7 +27,7 @@ CASES = {
 
 
 def captured(case: str, length: int, device: str):
-    """The tensor of `case`."""
+    """The captured tensor of `case`."""
     import torch
 
     shape = {
@@ -53,7 +53,7 @@ def with_tesela(case: str, tensor):
 
 
 def with_flex(case: str, tensor, length: int, device: str):
-    """FlexAttention with the score of `case`; None where it has none here."""
+    """FlexAttention with the score of `case`; None if this script has no such score."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
@@ -75,7 +75,7 @@ def with_flex(case: str, tensor, length: int, device: str):
 
 
 def calls(case: str, dim: int, options: argparse.Namespace) -> dict:
-    """{what: a backward pass to be timed}."""
+    """{name: a backward pass to be timed}."""
     import tesela
     import torch
 

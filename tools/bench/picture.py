@@ -6,7 +6,8 @@
 
     python3 tools/bench/picture.py       # writes docs/charts/performance.svg and forward.svg
 
-Each picture holds a digest of its figures, by which a test finds one that is out of date.
+Each picture contains a digest of its figures, so that a test can find a picture that is out of
+date.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ Figures = dict[str, Any]
 
 
 def ratios(root: Path) -> Figures:
-    """{"what, beside whom": the geometric mean}, of the list `picture` of overview.json."""
+    """{"what, beside whom": the geometric mean} of the list `picture` of overview.json."""
     found = pages.load(root / "data/bench")
     lists = json.loads((root / "data/bench/overview.json").read_text(encoding="utf-8"))
     return {
@@ -35,7 +36,8 @@ def ratios(root: Path) -> Figures:
 
 
 def forward(root: Path) -> Figures:
-    """{row: {engine: TFLOP/s by length}} of the forward pass. A peer's speed is Tesela's over the ratio."""
+    """{row: {engine: TFLOP/s by length}} of the forward pass. A peer's speed is Tesela's over
+    the ratio."""
     table = pages.load(root / "data/bench")["forward/peers"]
     result: Figures = {"columns": table["columns"]}
     for row in table["rows"]:
@@ -55,7 +57,7 @@ def digest(figures: Figures) -> str:
 
 
 def stale(root: Path) -> list[str]:
-    """The pictures that do not show what data/bench says."""
+    """The pictures that are out of date."""
     found = []
     for name, figures in PICTURES.items():
         path = root / "docs/charts" / f"{name}.svg"

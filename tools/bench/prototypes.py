@@ -1,14 +1,14 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Kernels that exist already as cubins, timed beside the others: a folder with a spec.json, a list
-# of {name, file, D, causal, BM, BN, nt (threads), smem, persist, dyn, swz, rev, tail, orows?,
-# l2p?, H}, each file with one function `attn`:
+# Kernels that exist already as cubins, timed beside the others. A folder has a spec.json, a list of
+# {name, file, D, causal, BM, BN, nt (threads), smem, persist, dyn, swz, rev, tail, orows?, l2p?,
+# H}. Each file has one function `attn`:
 #
-#   attn(tensor maps of q, k, v, o; u32 length, row blocks a head, work items, heads a group,
+#   attn(tensor maps of q, k, v, o; u32 length, row blocks of a head, work items, heads of a group,
 #        reversed; f32 scale times log2(e); u64 address of the work counter)
 #
-# bf16, [B, H, S, D] without gaps, full or causal, no LSE.
+# The tensors are bf16, [B, H, S, D] without gaps. The mask is full or causal. There is no LSE.
 
 import ctypes
 import json
@@ -51,7 +51,8 @@ class Prototype:
         )
 
     def tensor_map(self, tensor: torch.Tensor, rows: int) -> tuple[int, Any]:
-        """A tensor map of 128 bytes for boxes of `rows` x 64, and what keeps it alive."""
+        """(a tensor map for boxes of `rows` x 64, 128 bytes; the objects that it needs to stay
+        alive)."""
         batch, heads, length, head_dim = tensor.shape
         memory = ctypes.create_string_buffer(128 + 64)
         address = -(-ctypes.addressof(memory) // 64) * 64
@@ -66,7 +67,8 @@ class Prototype:
         return address, memory
 
     def head_group(self, case: Case) -> int:
-        """How many heads are worked on together: what fits into some 34 MB of the L2."""
+        """How many heads are worked on together: as many as fit into about 34 MB of the L2
+        cache."""
         group = self.entry["swz"]
         if group == 0:
             group = 1
@@ -127,7 +129,7 @@ class Prototype:
             check(driver, code, "cuLaunchKernel")
             return outputs[index]
 
-        launch.keep = keep  # what the launches point to
+        launch.keep = keep  # the launches point to these objects
         return Prepared(launch)
 
 

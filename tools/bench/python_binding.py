@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What a call from Python costs: `PYTHONPATH=build/release/python python_binding.py`. Launches of a batch
-# of 0 compute nothing, but everything is read and checked; the times are the lowest of several rounds.
-# docs/decisions/python-binding.md has the figures.
+# What a call from Python costs: `PYTHONPATH=build/release/python python_binding.py`. Launches with
+# a batch of 0 read and check everything, and compute nothing. The times are the lowest of several
+# rounds. docs/decisions/python-binding.md has the figures.
 
 import ctypes
 import timeit
@@ -18,7 +18,8 @@ CALLS, ROUNDS = 500, 200
 
 
 def by_ctypes(kernel, arrays):
-    """A launch as a layer of ctypes would do it: five structures filled, one foreign call."""
+    """A launch as a layer on ctypes would do it: it fills five structures and makes one foreign
+    call."""
     name = next(line.split()[-1] for line in open("/proc/self/maps") if "libtesela.so" in line)
     launch = ctypes.CDLL(name).tesela_launch_tensors
     launch.argtypes = [ctypes.c_void_p, ctypes.POINTER(TensorArguments), ctypes.c_void_p]

@@ -1,11 +1,12 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The reference: attention in float32, from the variant's Python functions, block of rows by block.
+# The reference: attention in float32, from the variant's Python functions, one block of rows after
+# another.
 #
-# An output is right where, in every block of ROWS rows of every head that is looked at, the
-# error's Euclidean norm is at most TOLERANCE times the reference's. Rows far behind have small
-# values under a causal mask; a norm over the whole output would hide their errors.
+# An output is right if, in every block of ROWS rows of every checked head, the Euclidean norm of
+# the error is at most TOLERANCE times the norm of the reference. With a causal mask the last rows
+# have small values; a norm over the whole output would hide their errors.
 
 import torch
 
@@ -14,7 +15,7 @@ from engines import Data, Prepared, synchronize
 
 ROWS = 128
 TOLERANCE = {"bf16": 1e-2, "f16": 2e-3}
-LSE_TOLERANCE = 1e-3  # natural logarithm; float32's own rounding is added
+LSE_TOLERANCE = 1e-3  # in natural logarithm; the rounding of float32 is added
 SCORES_AT_ONCE = 2**27
 
 
@@ -26,16 +27,17 @@ def block_norms(rows: torch.Tensor) -> torch.Tensor:
 
 
 def largest_share(found: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """The largest error in norm of a block of ROWS rows, over the norm of what was expected."""
+    """The largest norm of the error of a block of ROWS rows, over the norm of the expected
+    values."""
     error = block_norms(found.to(expected.dtype) - expected)
-    # Rows that are 0, as those without keys: there is no difference to divide.
+    # Rows without keys are exactly 0: an error of 0 over a norm of 0 counts as 0.
     return torch.where(error == 0, 0.0, error / block_norms(expected)).max()
 
 
 def reference_rows(
     case: Case, data: Data, batch: int, head: int, rows: slice
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(o, lse) in float32 of the query rows `rows` of one head, of the first set of inputs."""
+    """(o, lse) in float32 of the query rows `rows` of one head, for the first set of inputs."""
     kv_head = head * case.kv_heads // case.heads
     q = data.q[0][batch, head, rows].float()
     k, v = data.k[0][batch, kv_head].float(), data.v[0][batch, kv_head].float()
@@ -50,7 +52,7 @@ def reference_rows(
     lse = torch.logsumexp(scores, dim=1)
     if setting.sink is not None:
         lse = torch.logaddexp(lse, setting.sink[head].float())
-    # A row without keys: exp(-inf - 0) is 0.
+    # For a row without keys, exp(-inf - 0) is 0.
     return (scores - lse.masked_fill(lse == float("-inf"), 0.0)[:, None]).exp_() @ v, lse
 
 
@@ -79,11 +81,11 @@ def fault(
             if lse is not None:
                 found = lse[batch, head, rows]
                 excess = (found - expected_lse).abs() - 5e-7 * expected_lse.abs()
-                # A row without keys has an LSE of -inf: there is no difference to take.
+                # A row without keys has an LSE of -inf, and -inf minus -inf is NaN.
                 excess = torch.where(found == expected_lse, 0.0, excess)
                 worst_lse = torch.maximum(worst_lse, excess.max())
     error, tolerance = worst.item(), TOLERANCE[case.type_name]
-    # Written so that a NaN fails.
+    # This form fails for NaN.
     if not error <= tolerance:
         return (
             f"a block of {ROWS} rows is off by {error:.2e} in norm, allowed are {tolerance:g}",
@@ -96,7 +98,7 @@ def fault(
 
 def check(case: Case, data: Data, prepared: Prepared) -> tuple[str | None, dict]:
     """(what is wrong with an engine's result for the first set of inputs, or None; its error for
-    the JSON)"""
+    the JSON)."""
     output = prepared.launch(0)
     synchronize()
     reason, error = fault(case, data, output, prepared.lse(0))

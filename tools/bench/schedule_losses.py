@@ -1,20 +1,22 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the heuristic's schedule loses against the shipped table and against all that were timed.
+"""What the heuristic's schedule loses against the shipped table and the best timed schedule.
 
     python3 tools/bench/schedule_losses.py [--cells each|all] [--seconds 8] [--exhaustive]
 
-Three variants, three lengths and three head dimensions: `all` has the 27 cells, `each` the nine of
-a Latin square, so that each variant meets each length and each head dimension once. A cell is a
-race of `tesela tune`, whose ratios are over the heuristic's launches of the same round; races of
-one variant and head dimension share their kernels. `--exhaustive` times all schedules fully (20 to
-30 seconds a cell on 16 cores). Prints a row for each cell as soon as it is there:
+There are three variants, three lengths and three head dimensions. `all` has the 27 cells. `each`
+has the nine cells of a Latin square, so that each variant meets each length and each head dimension
+once. A cell is a race of `tesela tune`, whose ratios compare with the heuristic's launches of the
+same round. Races of one variant and head dimension share their kernels. `--exhaustive` times all
+schedules fully (20 to 30 seconds for each cell on 16 cores). The script prints a row for each
+finished cell:
 
-    how many schedules were timed; the heuristic's time; the table's schedule, where the table has
-    the launch, over it; the fastest's, over it, and how sure the race is that it is faster; that.
+    the number of timed schedules; the heuristic's time; the ratio of the table's schedule, if the
+    table has the launch; the ratio of the fastest schedule, and how sure the race is that it is
+    faster; the fastest schedule.
 
-What it keeps goes with it. Needs the command `tesela` and the device to itself. Exit status: 0 done, 1 a race
-failed.
+The kernels and choices are removed at the end. The script needs the command `tesela`, and the
+device to itself. Exit status: 0 done, 1 a race failed.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ HEAD_DIMS = (64, 128, 256)
 
 
 def cells(which: str) -> list[tuple[str, int, int]]:
-    """Variant, length, head dimension."""
+    """(variant, length, head dimension) of the cells."""
     return [
         (variant, length, head_dim)
         for i, variant in enumerate(VARIANTS)
@@ -43,7 +45,7 @@ def cells(which: str) -> list[tuple[str, int, int]]:
 
 
 def tesela(command: str, variant: str, *options: str) -> Any:
-    """What the command says in JSON."""
+    """The command's JSON output."""
     done = subprocess.run(
         ["tesela", command, variant, "--json", *options],
         capture_output=True, text=True, check=False)  # fmt: skip

@@ -1,23 +1,23 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Attention as servers ask for it: decoding, chunks of prompts, ragged prompts, by Tesela, FlashAttention-3 and cuDNN,
-# in Markdown.
+# Attention as servers use it (decoding, chunks of prompts, ragged prompts) by Tesela, FlashAttention-3 and cuDNN, in
+# Markdown.
 #
 #     PYTHONPATH=build/release/python python tools/bench/serving.py [--page 64] [--fa3 FOLDER] [--cases decode mixed]
 #
-# Each row is a problem; --page 0 keeps keys dense, one page a sequence. Engines take turns, in an order of its own in
-# every repetition: the medians of single calls, eager, and of replays of a graph of the same call, by CUDA events.
-# TB/s are those of the keys and values that the sequences have; TFLOP/s of the pairs that the mask keeps.
-# FlashAttention-3 is FOLDER's (fa3.py says which files); cuDNN is PyTorch's, for dense keys of one length. FlashMLA, for
-# `latent` in pages of 64, is that of the folder behind --flashmla (flash_mla.py says which file), with the plan of its
-# work made before, and with that in the call.
-# The cases `prefix` have keys that all sequences share: attention_cascade stands beside attention_paged. `latent` is
-# multi-head latent attention, whose values are the first columns of the keys; FLOPs are of all pairs and both products.
-# Results are compared: the largest difference from Tesela's is printed where it exceeds 0.02.
-# --narrow adds Tesela's times with keys and values of 8 bits, whose TB/s are those that 16 bits would have.
+# Each row is a problem. --page 0 keeps keys dense, with one page for each sequence. Engines take turns, in a new random
+# order in each repetition. The times are medians of single calls: eager calls, and replays of a graph of the same call,
+# by CUDA events. TB/s count the keys and values of the sequences; TFLOP/s count the pairs that the mask keeps.
+# FlashAttention-3 comes from FOLDER (fa3.py says which files). cuDNN is PyTorch's, for dense keys of one length.
+# FlashMLA comes from the folder of --flashmla (flash_mla.py says which file), for `latent` in pages of 64; it is timed
+# with its work plan made before the call, and with the plan made in the call.
+# The cases `prefix` have keys that all sequences share: attention_cascade is timed beside attention_paged. `latent` is
+# multi-head latent attention, whose values are the first columns of the keys; its FLOPs count all pairs and both
+# products. The results are compared: a difference from Tesela's of more than 0.02 is printed.
+# --narrow adds Tesela's times with keys and values of 8 bits; their TB/s are those that 16 bits would have.
 #
-# --device cpu is for trying it out.
+# --device cpu only tries the script out.
 
 import argparse
 import random
@@ -37,19 +37,19 @@ HEADS, KV_HEADS, DIM = 32, 8, 128
 
 @dataclass
 class Problem:
-    """Sequences by their numbers of queries and keys; the last query stands at the last key."""
+    """Sequences, by their numbers of queries and keys. The last query is at the position of the last key."""
 
     name: str
     queries: list[int]
     keys: list[int]
     variant: str = "causal"
     parameters: dict[str, Any] = field(default_factory=dict)
-    is_prompt: bool = False  # keys are those of the queries alone, and lie in no cache
+    is_prompt: bool = False  # the keys belong to the queries' own tokens, and there is no cache
     heads: int = HEADS
     kv_heads: int = KV_HEADS
     dim: int = DIM
-    value_dim: int = 0  # values are these first columns of the keys; 0: they lie apart
-    shared: int = 0  # the first keys, which all sequences have in common
+    value_dim: int = 0  # values are this many first columns of the keys; 0: values are a tensor of their own
+    shared: int = 0  # how many first keys all sequences have in common
 
     @property
     def batch(self) -> int:
@@ -70,7 +70,7 @@ class Problem:
 
 
 def problems(scale: int) -> dict[str, list[Problem]]:
-    """By groups of --cases; lengths are divided by `scale`."""
+    """The problems of each group of --cases. Lengths are divided by `scale`."""
 
     def even(name: str, batch: int, queries: int, keys: int, **more: Any) -> Problem:
         return Problem(name, [queries] * batch, [keys // scale] * batch, **more)
@@ -113,7 +113,7 @@ def problems(scale: int) -> dict[str, list[Problem]]:
 
 
 class Inputs:
-    """Tokens of queries, and pages in random order or tokens of keys."""
+    """Queries as tokens; keys as pages in random order, or as tokens for a prompt."""
 
     def __init__(self, problem: Problem, page: int, device: str) -> None:
         import torch
@@ -138,7 +138,7 @@ class Inputs:
             return
         self.page = page = page or max(problem.keys)
         most = -(-max(problem.keys) // page)
-        in_common = problem.shared // page  # what is left of the last page is each sequence's own
+        in_common = problem.shared // page  # an incomplete shared page is copied for each sequence
         pages = in_common + sum(-(-n // page) - in_common for n in problem.keys)
         numbers = torch.randperm(pages).tolist()
         prefix = [numbers.pop() for _ in range(in_common)]
@@ -154,7 +154,7 @@ class Inputs:
 
 
 def by_tesela(inputs: Inputs, split: bool | None, scales: str | None = None) -> Callable[[], Any]:
-    """`scales`: of keys and values of 8 bits, by head or page."""
+    """`scales`: None, or "head" or "page" for keys and values of 8 bits with scales by head or page."""
     import tesela
     import torch
 
@@ -191,7 +191,7 @@ def by_tesela(inputs: Inputs, split: bool | None, scales: str | None = None) -> 
 
 
 def by_cascade(inputs: Inputs, split: bool | None) -> Callable[[], Any]:
-    """The prefix once for all sequences. The rows of queries, which all layers share, are not timed."""
+    """Computes the prefix once for all sequences. All layers share the rows of queries: they are not timed."""
     import tesela
 
     problem = inputs.problem
@@ -279,7 +279,7 @@ def by_cudnn(inputs: Inputs) -> Callable[[], Any] | None:
 
 
 def captured(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Replays of a graph of the call."""
+    """A function that replays a CUDA graph of the call."""
     import torch
 
     stream = torch.cuda.Stream()
@@ -308,7 +308,7 @@ def medians(
         names = list(calls)
         order.shuffle(names)
         for name in names:
-            # An eager call on an idle queue has the host's time in it, as its caller has.
+            # On an idle queue an eager call includes the host's time, as it does for the caller.
             times[name].append(milliseconds(calls[name], is_gpu, not name.endswith("idle")))
             time.sleep(0.003)
     return {name: statistics.median(each) for name, each in times.items()}

@@ -2,11 +2,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# tools/bench/simulate.py FILE [--compare] [--ranks 8 ... 1024] [--lengths 1048576 10485760]: what a split context would take
-# on more GPUs than there are here. FILE has lines of tools/bench/distributed.py: the speed of one GPU's kernels comes from
-# them, by kept pair; and with --compare the same simulation of two GPUs is held against what two GPUs took. Bandwidths
-# are stated, not measured: see Links. A simulation: kernels, copies, messages and what waits for what, step by step; no
-# contention in the network, no noise of ranks.
+# tools/bench/simulate.py FILE [--compare] [--ranks 8 ... 1024] [--lengths 1048576 10485760]: estimates the time of a
+# split context on more GPUs than this machine has. FILE has the lines that tools/bench/distributed.py prints. The time
+# of a kernel for each kept pair comes from these lines. With --compare a simulation of two GPUs is compared with what
+# two GPUs took. Bandwidths are stated, not measured: see Links. The simulation has kernels, copies, messages and their
+# dependencies, step by step. It has no contention in the network, and all ranks are equally fast.
 """Simulated efficiency of a context that is split over many GPUs."""
 
 import argparse
@@ -23,14 +23,15 @@ from distributed import HEAD_DIM, HEADS, KV_HEADS, case_of  # noqa: E402
 
 @dataclass(frozen=True)
 class Links:
-    """Bytes a second in one direction, and seconds.
+    """Bandwidths in bytes per second in one direction, and latencies in seconds.
 
     Attributes:
-        node: between two GPUs of a node of eight, by NVLink 4 (450 GB/s are its peak).
-        network: of a GPU to other nodes: one link of 400 Gb/s InfiniBand for each GPU (50 GB/s are its peak).
-        memory: of a GPU's own memory, for copies.
-        message: seconds until a message begins to arrive, the start of NCCL's kernel with it.
-        launch: of a kernel besides its tiles: its start, and multiprocessors that wait at its end.
+            node: bandwidth between two GPUs of a node of eight, by NVLink 4 (450 GB/s are its peak).
+            network: bandwidth from a GPU to other nodes: one link of 400 Gb/s InfiniBand for each GPU (50 GB/s are its
+            peak).
+            memory: bandwidth of a GPU's own memory, for copies.
+            message: seconds until a message begins to arrive, including the start of NCCL's kernel.
+            launch: seconds of a launch besides its tiles: its start, and multiprocessors that are idle at its end.
     """
 
     node: float = 340e9
@@ -41,12 +42,12 @@ class Links:
 
 
 RANKS_OF_NODE = 8
-KEY_BYTES = KV_HEADS * 2 * HEAD_DIM * 2  # of a token's key and value, bf16
-QUERY_BYTES = HEADS * HEAD_DIM * 2  # of a token's query
+KEY_BYTES = KV_HEADS * 2 * HEAD_DIM * 2  # of one token's key and value, bf16
+QUERY_BYTES = HEADS * HEAD_DIM * 2  # of one token's query
 
 
 class Simulation:
-    """A plan on such links, with kernels that take so long for a kept pair of a head."""
+    """A plan on given links, with the seconds that kernels take for a kept pair of a head."""
 
     def __init__(self, plan, links: Links, forward: float, backward: float) -> None:
         self.plan, self.links = plan, links
@@ -55,12 +56,12 @@ class Simulation:
         self.held = torch.tensor([sum(end - begin for begin, end in each) for each in plan.ranges]).double()
         node = torch.arange(ranks) // RANKS_OF_NODE
         bandwidth = torch.where(node[:, None] == node, links.node, links.network).double()
-        #: Seconds in which rank r receives what it needs of o; the diagonal is 0.
+        #: [r, o]: seconds in which rank r receives what it needs from rank o. The diagonal is 0.
         self.arriving = plan.received * KEY_BYTES / bandwidth
         self.messages = (plan.received > 0).double()
 
     def copies(self, tokens, times: float):
-        """Seconds in which keys and values of so many tokens go through memory so many times."""
+        """Seconds to move the keys and values of this many tokens through memory this many times."""
         return tokens * KEY_BYTES * times / self.links.memory
 
     def step(self, is_training: bool) -> float:
@@ -87,7 +88,7 @@ class Simulation:
     def gather(self, is_backward: bool) -> float:
         plan, links = self.plan, self.links
         received, sent = plan.received.sum(1), plan.received.sum(0)
-        # A link works in both directions at once.
+        # A link transfers in both directions at the same time.
         moving = torch.maximum(self.arriving.sum(1), self.arriving.sum(0)) + links.message * (self.messages.sum(1) > 0)
         share, copied = self.early()
         seconds = self.backward_seconds if is_backward else self.forward_seconds
@@ -109,7 +110,7 @@ class Simulation:
         return float(late + back + adding.max())
 
     def ring(self, is_backward: bool) -> float:
-        """Step t computes with keys of the rank t before, while those of the next step arrive."""
+        """In step t a rank computes with the keys of the rank t places before it, while the next keys arrive."""
         plan, links, ranks = self.plan, self.links, self.plan.ranks
         every = torch.arange(ranks)
         seconds = self.backward_seconds if is_backward else self.forward_seconds
@@ -120,17 +121,18 @@ class Simulation:
             if t + 1 < ranks:
                 of_next = (every - t - 1) % ranks
                 needs = self.messages[every, of_next]
-                both = torch.maximum(begin, begin[of_next])  # a message begins when both sides are there
+                both = torch.maximum(begin, begin[of_next])  # a message begins when both ranks are ready
                 packing = self.copies(plan.received[every, of_next], 2)
                 arrived = torch.where(
                     needs > 0, both + packing + links.message + self.arriving[every, of_next], torch.zeros(())
                 )
             pairs = plan.pairs[every, owner]
-            # Rows that keep some of these keys are read and written as float32, some times; in the backward pass dQ likewise.
+            # Rows that keep some of these keys are read and written as float32, several times; so is dQ in the backward
+            # pass.
             merging = (t > 0) * plan.touched[every, owner] * QUERY_BYTES * 13 / links.memory
             done = begin + pairs * seconds + (pairs > 0) * links.launch * (3 if is_backward else 1) + merging
             if is_backward and t > 0:
-                # dK and dV of the step go back at once, and those of our own keys come.
+                # dK and dV of the step go back at once, and those of the rank's own keys arrive.
                 back = self.arriving[every, owner] * 2 + self.copies(plan.received[every, owner], 5)
                 came = self.messages[taker, every] > 0
                 ready = done + torch.where(self.messages[every, owner] > 0, back + links.message, torch.zeros(()))
@@ -140,7 +142,7 @@ class Simulation:
         return float(done.max() + ends)
 
     def heads(self, is_backward: bool) -> float:
-        """Queries, keys and values are dealt by heads before, results after; gradients likewise."""
+        """Queries, keys and values are exchanged by heads before, and results after; the same holds for gradients."""
         plan, links, ranks = self.plan, self.links, self.plan.ranks
         share = self.held.max() * (KEY_BYTES + 2 * QUERY_BYTES) / ranks
         others_of_node = min(ranks, RANKS_OF_NODE) - 1
@@ -153,7 +155,7 @@ class Simulation:
 
 
 def read(file: Path) -> list[dict]:
-    """The lines of tools/bench/distributed.py among those of the file."""
+    """The lines of tools/bench/distributed.py in the file."""
     found = []
     for line in file.read_text().splitlines():
         if line.strip().startswith("{"):
@@ -171,9 +173,10 @@ def made_plan(name: str, length: int, ranks: int, layout: str = "search", scheme
 
 
 def rates(lines: list[dict], name: str, length: int, slower: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    """Seconds of a kept pair of a head, forward and backward: of one GPU at the nearest length measured.
+    """Seconds for a kept pair of a head, forward and backward, on one GPU at the nearest measured length.
 
-    ``slower`` has what kernels over parts take by those over the whole, where that was measured.
+    ``slower``: for each case, the time of kernels over parts relative to kernels over the whole, where that was
+    measured.
     """
     times = {(x["length"], x["what"]): x["one_ms"] for x in lines if x.get("case") == name and "one_ms" in x}
     lengths = sorted({at for at, _ in times if (at, "step") in times and (at, "forward") in times})
@@ -211,7 +214,7 @@ def table(lines: list[dict], links: Links, slower: dict[str, tuple[float, float]
             for name in cases:
                 plan = made_plan(name, length, count)
                 simulation = Simulation(plan, links, *rates(lines, name, length, slower))
-                forward, backward = rates(lines, name, length, {})  # of the whole: what is lost by parts counts
+                forward, backward = rates(lines, name, length, {})  # of the whole, so that splitting costs count
                 total = float(plan.pairs.sum()) / count
                 shares = (total * forward / simulation.step(False), total * (forward + backward) / simulation.step(True))
                 row.append(f"{shares[0]:.2f} / {shares[1]:.2f} {plan.choice().scheme}")

@@ -12,7 +12,8 @@ BATCH, HEADS = 2, 16
 
 
 def milliseconds(call, is_gpu: bool, queued: bool = True) -> float:
-    """Of one call. `queued`: behind a delay, so that the host's time is not counted."""
+    """Milliseconds of one call. `queued`: the GPU is busy at first, so that the host's time is
+    not counted."""
     import torch
 
     if not is_gpu:
@@ -45,7 +46,7 @@ def medians(functions: dict, options: argparse.Namespace) -> dict:
 
 
 def add_options(parser: argparse.ArgumentParser, dims: list[int]) -> None:
-    """What a run over head dimensions has."""
+    """Adds the options of scripts that measure several head dimensions."""
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--length", type=int, default=8192)
     parser.add_argument("--dims", nargs="+", type=int, default=dims)
@@ -54,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser, dims: list[int]) -> None:
 
 
 def begins(options: argparse.Namespace, what: str) -> bool:
-    """Prints what is measured, and where. False: without the GPU that the options ask for."""
+    """Prints what is measured, and where. False if the options ask for a GPU and there is none."""
     import torch
 
     if options.device == "cuda" and not torch.cuda.is_available():

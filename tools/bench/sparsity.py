@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Masks that leave most of the pairs out, at lengths where that pays, beside full attention.
+# Masks that drop most of the pairs, at lengths where that pays, beside full attention.
 
 import random
 
@@ -11,7 +11,7 @@ MEAN_DOCUMENT = 700
 
 
 def packed(keys: int) -> list[int]:
-    """The document of each position: lengths from 1 to 1399, all as likely, the same each time."""
+    """The document of each position: random lengths from 1 to 1399, the same at each call."""
     numbers = random.Random(2)  # 47 documents in 32768 positions
     result: list[int] = []
     document = 0
@@ -27,7 +27,7 @@ def document_lengths(keys: int) -> list[int]:
 
 
 def documents(causal: bool) -> Variant:
-    """Documents packed behind each other; for as many queries as keys, as all cases have."""
+    """Packed documents. All cases have as many queries as keys."""
 
     def mask(b, h, q, k, document):
         same = document[q] == document[k]
@@ -49,15 +49,15 @@ def documents(causal: bool) -> Variant:
 
 
 def neighbourhood(width: int, reach: int) -> Variant:
-    """A picture's pixels, row by row; each sees the rows and columns at most `reach` away
-    (Hassani et al., "Neighborhood Attention Transformer", arXiv:2204.07143, here cut off at the
-    edges)."""
+    """A picture's pixels, row by row. A pixel sees the rows and columns at a distance of at most
+    `reach` (Hassani et al., "Neighborhood Attention Transformer", arXiv:2204.07143; here windows
+    are cut off at the edges)."""
 
     def near(place: int, places: int) -> int:
         return min(place + reach, places - 1) - max(place - reach, 0) + 1
 
     def kept(queries: int, keys: int) -> int:
-        """For whole rows, as many queries as keys."""
+        """The number of kept pairs, for whole rows and as many queries as keys."""
         rows = sum(near(row, keys // width) for row in range(queries // width))
         return rows * sum(near(column, width) for column in range(width))
 
@@ -71,8 +71,8 @@ def neighbourhood(width: int, reach: int) -> Variant:
     )
 
 
-# The product stays inside i32 at every distance; that of q - k itself would wrap from 46341 on and
-# keep pairs again.
+# The product stays in i32 at every distance. (q - k) * (q - k) would wrap from 46341 on and keep
+# pairs again.
 TWO_FORMS = window(
     256,
     classified="attention window_squared(window: i32 = 256) "

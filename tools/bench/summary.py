@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Statistics of results, as `--json` holds them. Nothing here needs a GPU.
+# Statistics of results in the form that `--json` writes. No GPU is needed.
 
 import math
 import statistics
@@ -20,7 +20,7 @@ PEERS = (
     "prototype",
 )
 OURS = ("tesela", "classified", "deterministic")
-LIBRARY = "library"  # what the groups that hold the library begin with
+LIBRARY = "library"  # names of groups of library variants begin with this
 NAMES = {
     "tesela": "Tesela",
     "classified": "Tesela, classified",
@@ -33,8 +33,8 @@ NAMES = {
     "prototype": "prototype",
 }
 
-Result = dict[str, Any]  # of one case
-Times = dict[str, float]  # of one engine in one mode
+Result = dict[str, Any]  # the result of one case
+Times = dict[str, float]  # the times of one engine in one mode
 
 
 def spread(values: Sequence[float]) -> Times:
@@ -51,7 +51,7 @@ def geometric_mean(values: Sequence[float]) -> float | None:
 
 
 def timed(case: Result, engine: str, mode: str) -> Times | None:
-    """The times of `engine` in a case, None without; of several prototypes the fastest."""
+    """The times of `engine` in a case, or None. Of several prototypes, those of the fastest."""
     times = [
         entry[mode]
         for name, entry in case["engines"].items()
@@ -65,20 +65,20 @@ def tflops(case: Result, time: Times) -> float:
 
 
 def to_compare(entries: dict[str, Any]) -> bool:
-    """Whether one of Tesela's engines was not left out of a case: else there is nothing that peers
-    could be compared with."""
+    """Whether at least one of Tesela's engines was not left out of a case. Otherwise there is
+    nothing to compare peers with."""
     return any(entries[name]["status"] != "left out" for name in OURS if name in entries)
 
 
 def ratio(case: Result, peer: str, mode: str, own: str = "tesela") -> float | None:
-    """How many times as fast as `peer` Tesela's engine `own` is; None where one of the two was not
+    """How many times as fast as `peer` Tesela's engine `own` is; None if one of the two was not
     timed."""
     ours, theirs = timed(case, own, mode), timed(case, peer, mode)
     return theirs["median_ms"] / ours["median_ms"] if ours and theirs else None
 
 
 def ratio_with_block_mask(case: Result, mode: str) -> float | None:
-    """As `ratio` to FlexAttention, which makes its block mask anew for each launch."""
+    """Like `ratio` to FlexAttention, if FlexAttention makes its block mask anew for each launch."""
     ours, theirs = timed(case, "tesela", mode), timed(case, "flex", mode)
     block_mask = case["engines"].get("flex", {}).get("block_mask_ms")
     if not ours or not theirs or not block_mask:
@@ -87,7 +87,7 @@ def ratio_with_block_mask(case: Result, mode: str) -> float | None:
 
 
 def tile_tflops(case: Result, mode: str) -> float | None:
-    """Tesela's TFLOP/s over the tiles that hold a kept pair."""
+    """Tesela's TFLOP/s, counted over the tiles that have a kept pair."""
     time, flops = timed(case, "tesela", mode), case["engines"]["tesela"].get("tile_flops")
     return flops / time["median_ms"] / 1e9 if time and flops else None
 

@@ -1,7 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The tables of results, as `--json` holds them, in Markdown that reads well as text, too.
+# The tables of results (the form that `--json` writes) in Markdown that is also readable as plain
+# text.
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +31,8 @@ def cell(text: Any) -> str:
 
 
 def table(rows: Sequence[Sequence[Any]], left: int = 1) -> list[str]:
-    """The lines of a table; the first row is its head, the first `left` columns stand left."""
+    """The lines of a table. The first row is the head; the first `left` columns are aligned
+    left."""
     texts = [[cell(value) for value in row] for row in rows]
     widths = [max(3, *map(len, column)) for column in zip(*texts)]
     rule = ["-" * (width - (i >= left)) + ":" * (i >= left) for i, width in enumerate(widths)]
@@ -45,7 +47,7 @@ def table(rows: Sequence[Sequence[Any]], left: int = 1) -> list[str]:
 
 
 def speed(case: Result, time: Times) -> str:
-    """TFLOP/s, and the distance of the quartiles over the median."""
+    """TFLOP/s, and the distance of the quartiles in percent of the median."""
     share = (time["quartile3_ms"] - time["quartile1_ms"]) / time["median_ms"]
     value = tflops(case, time)
     return f"{value:.{0 if value >= 100 else 1}f} ({100 * share:.1f}%)"
@@ -56,7 +58,7 @@ def two_digits(value: float | None) -> str:
 
 
 def engine_cell(case: Result, engine: str, mode: str) -> str:
-    """An engine's speed, or why it has none; empty where the case is not meant for it."""
+    """An engine's speed, or why it has none. Empty if the engine is not meant for the case."""
     if time := timed(case, engine, mode):
         return speed(case, time)
     names = [name for name in case["engines"] if name.split("/")[0] == engine]
@@ -64,7 +66,8 @@ def engine_cell(case: Result, engine: str, mode: str) -> str:
 
 
 def speeds(members: Sequence[Result], mode: str) -> list[str]:
-    """A group's cases, one a row: each engine's speed, and Tesela's ratio to each peer."""
+    """A group's cases, one in each row: the speed of each engine, and Tesela's ratio to each
+    peer."""
     peers = [peer for peer in PEERS if any(timed(case, peer, mode) for case in members)]
     masks = [case["engines"].get("flex", {}).get("block_mask_ms") for case in members]
     head = ["", NAMES["tesela"]]
@@ -90,7 +93,7 @@ def speeds(members: Sequence[Result], mode: str) -> list[str]:
 
 
 def remark(case: Result) -> str:
-    """The numbers that a variant of the library was given; or what kept an engine from its time."""
+    """The numbers that a library variant was given, or why an engine has no time."""
     bad = [
         f"{NAMES[name]} {entry['status'].upper()}: {entry['reason'].strip().splitlines()[0]}"
         for name, entry in case["engines"].items()
@@ -101,7 +104,7 @@ def remark(case: Result) -> str:
 
 
 def library(members: Sequence[Result], mode: str) -> list[str]:
-    """The variants of the library beside FlexAttention, one a row, and what they come to."""
+    """The library's variants beside FlexAttention, one in each row, and the means over all."""
     ours, theirs = NAMES["tesela"], NAMES["flex"]
     head = ["", f"{ours}, ms", f"{theirs}, ms", f"{ours}, TFLOP/s", f"{theirs}, TFLOP/s"]
     rows = [[*head, "ratio", "remark"]]
@@ -130,8 +133,8 @@ def library(members: Sequence[Result], mode: str) -> list[str]:
 
 
 def tiles(members: Sequence[Result], mode: str) -> list[str]:
-    """Tesela's speed over the tiles that hold a kept pair, beside that without a mask; nothing for
-    a group without such a case."""
+    """Tesela's speed over the tiles that have a kept pair, beside its speed without a mask.
+    Empty if the group has no such case."""
     full = [case for case in members if case["shape"]["variant"] == "full"]
     whole = tile_tflops(full[0], mode) if full and len(members) > len(full) else None
     if not whole:
@@ -154,7 +157,7 @@ def tiles(members: Sequence[Result], mode: str) -> list[str]:
 
 
 def reasons(members: Sequence[Result]) -> list[str]:
-    """Why engines were not timed: a line for each sentence, with the cases that it stands for."""
+    """Why engines were not timed: a line for each reason, with the cases that it applies to."""
     labels: dict[tuple[str, str, str], list[str]] = {}
     for case in members:
         for name, entry in case["engines"].items():
@@ -168,7 +171,7 @@ def reasons(members: Sequence[Result]) -> list[str]:
 
 
 def errors(members: Sequence[Result]) -> list[str]:
-    """How far each engine's gradients are from the reference, a case a row."""
+    """The errors of each engine's gradients against the reference, one case in each row."""
     engines = [name for name in NAMES if any(name in case["engines"] for case in members)]
     rows = [["", *(NAMES[name] for name in engines)]]
     for case in members:
@@ -181,7 +184,8 @@ def errors(members: Sequence[Result]) -> list[str]:
 
 
 def kernels(cases: Sequence[Result]) -> list[str]:
-    """Tesela's kernels, one a row, at their first use: later ones come from memory."""
+    """Tesela's kernels, one in each row, at their first use. Later uses find the kernel in
+    memory."""
     rows: dict[tuple[Any, ...], list[Any]] = {}
     entries = [(case["shape"], *item) for case in cases for item in case["engines"].items()]
     for shape, engine, entry in entries:
@@ -206,7 +210,7 @@ def kernels(cases: Sequence[Result]) -> list[str]:
 
 
 def overview(cases: Sequence[Result], own: str = "tesela") -> list[str]:
-    """Each group's geometric mean of the ratios of Tesela's engine `own`, and the least of them."""
+    """Each group's geometric mean and least of the ratios of Tesela's engine `own`."""
     means = geometric_means(cases, own)
     found = [(group, mode, means[group][mode]) for group in means for mode in means[group]]
     peers = [peer for peer in PEERS if any(peer in values for _, _, values in found)]
@@ -225,7 +229,7 @@ def section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """Everything that `--json` holds and one would read."""
+    """The whole report: everything in `--json` that a person would read."""
     tesela, cases = results["tesela"], results["cases"]
     lines = [
         f"{results['device']}; Tesela {tesela['version']} ({tesela['source']}), PyTorch "

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The tiles that a kernel cannot do without: those that hold a pair which the mask keeps. They are
-# found in the mask itself, pair by pair, not by the analysis that Tesela skips tiles with: a kernel
-# that computes more of them looks slower.
+# The tiles that a kernel must compute: those with a pair that the mask keeps. They are found in the
+# mask itself, pair by pair, not by the analysis that Tesela skips tiles with. So a kernel that
+# computes more tiles looks slower.
 
 import torch
 
@@ -14,13 +14,14 @@ PAIRS_AT_ONCE = 2**27
 
 
 def extents(schedule: str) -> tuple[int, int]:
-    """(queries, keys) of a head's tiles; heads that share a block's rows have as many each."""
+    """(queries, keys) of a tile for one head. If query heads share a block's rows, each has an
+    equal part."""
     rows, heads = c_api.choice(schedule, "block_m"), c_api.choice(schedule, "heads", default=1)
     return rows // heads, c_api.choice(schedule, "block_n")
 
 
 def kept_pairs(case: Case, setting: Setting, device: str = "cuda") -> int:
-    """The pairs that the mask keeps, of all batches and heads."""
+    """The number of pairs that the mask keeps, over all batches and heads."""
     if not setting.mask:
         return case.batch * case.heads * case.queries * case.length
     batches = range(case.batch if setting.per_batch else 1)
@@ -40,8 +41,8 @@ def kept_pairs(case: Case, setting: Setting, device: str = "cuda") -> int:
 def needed(
     case: Case, setting: Setting, block_m: int, block_n: int, device: str = "cuda"
 ) -> tuple[int, int]:
-    """(tiles of `block_m` queries by `block_n` keys, the pairs in them), of one head: no mask here
-    looks at the batch or the head. Tiles at the ends count with the pairs that there are."""
+    """(tiles of `block_m` queries by `block_n` keys, the pairs in them) of one head: no mask
+    here depends on the batch or the head. Tiles at the ends count only the pairs that exist."""
     queries, length = case.queries, case.length
     step = max(1, PAIRS_AT_ONCE // length // block_m) * block_m
     key = torch.arange(length, device=device)[None, :]

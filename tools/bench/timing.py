@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Timing by CUDA events. A delay is queued on the GPU first, so that the host has dispatched a
-# launch before it begins and its own time is charged to no one.
+# Timing by CUDA events. The GPU first gets a delay to work on. So the host has queued a launch
+# before it begins, and the host's time does not count.
 
 import random
 import time
@@ -12,7 +12,7 @@ import torch
 
 from engines import Prepared
 
-DELAY_CYCLES = 2_000_000  # somewhat over a millisecond
+DELAY_CYCLES = 2_000_000  # a little more than a millisecond
 REST_FACTOR, REST_LEAST_S, REST_MOST_S = 4, 0.003, 0.1  # idle time after a burst
 
 
@@ -27,7 +27,7 @@ def shuffled(prepared: dict[str, Prepared], order: random.Random) -> list[str]:
 
 
 def launches_ms(launch: Callable, count: int, sets: int, untimed: int = 0) -> float:
-    """The time of `count` launches back to back, after `untimed` others."""
+    """Milliseconds of `count` launches back to back, after `untimed` other launches."""
     torch.cuda._sleep(DELAY_CYCLES)
     for index in range(untimed):
         launch(index % sets)
@@ -43,8 +43,8 @@ def launches_ms(launch: Callable, count: int, sets: int, untimed: int = 0) -> fl
 def bursts(
     prepared: dict[str, Prepared], sets: int, repetitions: int, order: random.Random
 ) -> dict[str, list[float]]:
-    """{name: milliseconds of single launches}, each followed by idle time. In every repetition
-    each engine has its turn once, in an order of its own."""
+    """{name: milliseconds of single launches}; idle time follows each launch. In every
+    repetition each engine launches once, in a new random order."""
     times: dict[str, list[float]] = {name: [] for name in prepared}
     for name in prepared:
         launches_ms(prepared[name].launch, 2, sets)  # warm-up
@@ -60,9 +60,9 @@ def bursts(
 def sustained(
     prepared: dict[str, Prepared], sets: int, rounds: int, block_ms: float, order: random.Random
 ) -> dict[str, list[float]]:
-    """{name: milliseconds a launch, one figure a block}: blocks of launches back to back, each
-    block about `block_ms` long after a quarter of it that is not timed. The engines take turns by
-    blocks, without a rest."""
+    """{name: milliseconds of one launch, one figure for each block}. A block is a series of
+    launches back to back, about `block_ms` long, after a quarter of that time that is not
+    measured. The engines take turns by blocks, without a rest."""
     times: dict[str, list[float]] = {name: [] for name in prepared}
     estimates = {
         name: launches_ms(entry.launch, 3, sets, untimed=1) / 3 for name, entry in prepared.items()

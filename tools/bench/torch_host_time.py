@@ -1,20 +1,22 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The host's time of an eager call of PyTorch on CUDA, by its parts, beside PyTorch's functions.
+"""The host's time of an eager PyTorch call on CUDA, by its parts, beside PyTorch's functions.
 
     PYTHONPATH=build/release/python python3 tools/bench/torch_host_time.py
 
-Prints tables in Markdown, in microseconds a call. The tensors are small, so that the GPU is done
-before the host; the table of the GPU's own time says whether it is. All rows take turns, in an
-order of chance and with rests in which the GPU becomes idle, so that what else runs on the machine
-meets all of them alike. Of a row's turns the table has the median and the least.
+Prints tables in Markdown, in microseconds for each call. The tensors are small, so that the GPU
+finishes before the host; the table of the GPU's own time shows whether it does. All rows take turns
+in random order, with rests in which the GPU becomes idle, so that other work on the machine affects
+all rows alike. The tables have the median and the least of each row's turns.
 
 Options:
-    --rounds N  turns of each row (60)
-    --calls N   calls of a turn (100): fewer than the launches that a stream takes before it waits
-    --flex      also compiled FlexAttention, which takes a minute to compile
-    --stub      on the stub of the driver (LD_LIBRARY_PATH=build/release/tests/cuda-stub), whose
-                functions return at once: Tesela's own part. Nothing is computed.
+        --rounds N  turns of each row (60)
+        --calls N   calls in one turn (100): fewer than the launches that a stream queues before it
+        blocks
+        --flex      also compiled FlexAttention, which takes a minute to compile
+        --stub      uses the stub of the driver (LD_LIBRARY_PATH=build/release/tests/cuda-stub),
+        whose
+                    functions return at once, and so times Tesela's own part. Nothing is computed.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ SHAPE = (1, 4, 16, 64)
 
 
 class Rows:
-    """Functions by name, which are timed in turns."""
+    """Functions by name. They are timed in turns."""
 
     def __init__(self, options: argparse.Namespace):
         self.options = options
@@ -49,12 +51,13 @@ class Rows:
         self.failures: dict[str, str] = {}
 
     def add(self, name: str, function: Function, context: Context = torch.no_grad) -> None:
-        """A row; its calls happen within what ``context`` gives, which no call's time has."""
+        """Adds a row. Its calls run inside the context manager ``context``, which is entered
+        outside the timing."""
         try:
             with context():
                 for _ in range(5):
                     function()
-        except Exception as error:  # a peer that is not there is a row of the table
+        except Exception as error:  # a peer that is missing gets a row that says so
             self.failures[name] = f"{type(error).__name__}: {str(error)[:80]}"
             return
         self.functions[name] = function, context
@@ -62,7 +65,7 @@ class Rows:
     def measure(self) -> None:
         names, order = list(self.functions), random.Random(1)
         gc.disable()
-        for turn in range(self.options.rounds + 3):  # the first three warm up
+        for turn in range(self.options.rounds + 3):  # the first three turns warm up
             order.shuffle(names)
             for name in names:
                 took = self.turn(*self.functions[name])
@@ -93,10 +96,10 @@ def synchronize() -> None:
 
 
 def gpu_microseconds(function: Function, calls: int = 100) -> str:
-    """What the GPU takes for a call, where the next one waits for it."""
+    """The GPU's time for a call, if the next call waits for it."""
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     with torch.no_grad():
-        torch.cuda._sleep(10_000_000)  # some 5 ms: the host is ahead then
+        torch.cuda._sleep(10_000_000)  # about 5 ms, so that the host runs ahead
         begin.record()
         for _ in range(calls):
             function()
@@ -106,7 +109,8 @@ def gpu_microseconds(function: Function, calls: int = 100) -> str:
 
 
 class Filled:
-    """A launch whose structures are filled: the library's part, and ctypes' (some 0.4)."""
+    """A launch with structures that are filled already: the library's part, and that of ctypes
+    (about 0.4 us)."""
 
     def __init__(self, kernel: Any, tensors: list[torch.Tensor], values: list[Any]):
         memory, index = 2, 0  # TESELA_MEMORY_CUDA
@@ -149,7 +153,7 @@ class Filled:
 
 
 class Case:
-    """A call of tesela.attention, and what it consists of."""
+    """A call of tesela.attention, and its parts."""
 
     PARTS = (
         "the library's checks",
@@ -208,7 +212,7 @@ def on_stub() -> None:
     memory = torch_on_stub.new_workspace(1 << 20)
 
     def empty(shape: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:
-        if dtype is torch.bool:  # bytes for a workspace
+        if dtype is torch.bool:  # a workspace is allocated as bytes
             return memory[: shape[0]].view(dtype)
         return guards._empty_strided_cpu(shape, strides, dtype)
 
@@ -243,7 +247,7 @@ def add_single_parts(rows: Rows, q: torch.Tensor) -> tuple[str, ...]:
 
 
 def add_peers(rows: Rows, q: torch.Tensor) -> list[str]:
-    """PyTorch's functions on q, causal."""
+    """PyTorch's own functions on q, causal."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -274,7 +278,7 @@ def add_peers(rows: Rows, q: torch.Tensor) -> list[str]:
 
 
 def add_training(rows: Rows, q: torch.Tensor) -> list[str]:
-    """Calls in grad mode, and those that are differentiated."""
+    """Calls in grad mode: on tensors without gradients, and differentiated calls."""
     import tesela
     from torch.nn.attention import SDPBackend, sdpa_kernel
 

@@ -1,22 +1,23 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Training steps of a small Llama-shaped model by scaled_dot_product_attention, FlexAttention and Tesela: time,
-# peak memory, first step, losses, in Markdown.
+# Training steps of a small Llama-shaped model with scaled_dot_product_attention, FlexAttention and Tesela: time, peak
+# memory, first step and losses, in Markdown.
 #
 #     PYTHONPATH=build/release/python python tools/bench/training_step.py [--length 4096] [--steps 50]
 #
-# Every case of every implementation has a process of its own, whose caches are empty, and trains the same
-# weights on the same tokens with AdamW, under autocast to bfloat16. The first step has all that is compiled.
-# The time is the median of the steps after the fifth, by CUDA events on a GPU. The peak is what PyTorch's allocator
-# has at most during them. Each step has another text, the same for all. The losses are held against those of the
-# first implementation of the case: the largest difference at a step. Of the model nothing is compiled but attention.
+# Every case of every implementation has a process of its own, whose caches are empty. It trains the same weights on the
+# same tokens with AdamW, under autocast to bfloat16. The first step includes all compilation. The time is the median of
+# the steps after the fifth, by CUDA events on a GPU. The peak is the most memory that PyTorch's allocator holds during
+# these steps. Each step has another text, the same for all implementations. The losses are compared with those of the
+# case's first implementation: the largest difference at a step. Only attention is compiled, not the rest of the model.
 #
-# "Host" is how long the host takes to queue a step, from an idle GPU: where it is near the step's time, the host is what
-# the step waits for. With --profile FOLDER three more steps run under PyTorch's profiler: FOLDER/IMPLEMENTATION-CASE.txt
-# has its kernels by time on the GPU and its operators by time on the host, and a column the GPU's time of a step.
+# "Host" is the time that the host takes to queue a step, from an idle GPU. If it is near the step's time, the host
+# limits the step. With --profile FOLDER, three more steps run under PyTorch's profiler. FOLDER/IMPLEMENTATION-CASE.txt
+# then has the kernels by GPU time and the operators by host time, and the table gets a column with the GPU's time of a
+# step.
 #
-# --device cpu is for trying it out: FlexAttention has no gradients there.
+# --device cpu only tries the script out: FlexAttention has no gradients there.
 
 import argparse
 import json
@@ -41,7 +42,7 @@ NO_CAP = "it has no soft cap"
 
 
 def document_ids(length: int, device: str):
-    """Seven documents whose lengths differ, side by side."""
+    """Seven documents of different lengths in one sequence."""
     import torch
 
     ends = torch.tensor([0.05, 0.1, 0.3, 0.35, 0.6, 0.9], device=device) * length
@@ -99,7 +100,7 @@ def with_tesela(case: str, length: int, device: str):
 
 
 def model(attend, layers: int, length: int, device: str):
-    """Embeddings, layers of attention and a gated product (Llama's), and the tokens' logits."""
+    """Embeddings, layers of attention and a gated product (as in Llama), and the logits of the tokens."""
     import torch
     from torch import nn
 
@@ -146,7 +147,7 @@ def model(attend, layers: int, length: int, device: str):
 
 
 def tokens(length: int, number: int, device: str):
-    """The text of a step, which attention helps to guess: every 64 tokens the last 64 again, one of eight new."""
+    """A step's text, which attention helps to predict: 64 random tokens repeat, and each time one in eight is new."""
     import torch
 
     generator = torch.Generator().manual_seed(number)
@@ -158,7 +159,7 @@ def tokens(length: int, number: int, device: str):
 
 
 def measure(implementation: str, case: str, options: argparse.Namespace):
-    """One process: prints what was measured as JSON."""
+    """Runs in one process: prints the measurements as JSON."""
     import torch
 
     device, length = options.device, options.length
@@ -217,7 +218,7 @@ def measure(implementation: str, case: str, options: argparse.Namespace):
 
 
 def profiled(step, text, is_gpu: bool, path: str):
-    """Writes what three steps spend where; gives the GPU's milliseconds of one, None without a GPU."""
+    """Writes where three steps spend their time. Gives the GPU's milliseconds of one step, or None without a GPU."""
     import torch
     from torch.profiler import ProfilerActivity, profile
 
@@ -240,13 +241,13 @@ def profiled(step, text, is_gpu: bool, path: str):
         each.self_device_time_total
         for each in averages
         if each.device_type == torch.autograd.DeviceType.CUDA
-        and not getattr(each, "is_user_annotation", False)  # spans of kernels
+        and not getattr(each, "is_user_annotation", False)  # such entries are spans of kernels, not kernels
     ]
     return sum(kernels) / (1e3 * PROFILED)
 
 
 def run(implementation: str, case: str, options: argparse.Namespace):
-    """What a fresh process measures; a sentence where it fails."""
+    """The measurements of a fresh process, or a sentence if it fails."""
     command = [sys.executable, __file__, "--one", implementation, case, "--device", options.device]
     for name in ("length", "layers", "steps"):
         command += [f"--{name}", str(getattr(options, name))]

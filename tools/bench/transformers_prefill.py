@@ -1,17 +1,17 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# A prefill by layers of the shape of Llama's 8B model in transformers, with random weights, by
-# sdpa, flex_attention and Tesela: time, peak memory, first call, in Markdown. Needs a GPU.
+# A prefill with layers of the shape of Llama's 8B model in transformers, with random weights, by
+# sdpa, flex_attention and Tesela: time, peak memory and first call, in Markdown. Needs a GPU.
 #
 #     PYTHONPATH=build/release/python python3 tools/bench/transformers_prefill.py
 #
 # Every case of every implementation has a process of its own, whose caches are empty. The first
-# call is the first forward pass in it, with all that it compiles, after a matrix product has begun
-# CUDA. The time is the median of forward passes by CUDA events. The peak is what PyTorch's
-# allocator has at most during a pass, less what it has before. --tiny tries all of this out on the
-# CPU, with small layers; its figures say nothing. Exit status: 0 done, 1 an implementation failed,
-# 2 bad usage, 3 a GPU or a package is missing.
+# call is the first forward pass in it, with everything that it compiles; a matrix product has
+# started CUDA before. The time is the median of forward passes, by CUDA events. The peak is the
+# most memory that PyTorch's allocator holds during a pass, minus what it held before. --tiny only
+# tries the script out on the CPU, with small layers. Exit status: 0 done, 1 an implementation
+# failed, 2 bad usage, 3 a GPU or a package is missing.
 
 import argparse
 import json
@@ -62,7 +62,7 @@ def model(implementation: str, case: str, options: argparse.Namespace):
 
 
 def inputs(case: str, length: int, device: str):
-    """The arguments of a pass, and which of its rows are no padding."""
+    """The arguments of a pass, and a mask of the rows that are not padding."""
     import torch
 
     batch = 2 if case == "padding" else 1
@@ -80,7 +80,7 @@ def inputs(case: str, length: int, device: str):
 
 
 def timer(device: str):
-    """A function that gives the milliseconds of a call: on the GPU, or on the CPU's wall."""
+    """A function that gives the milliseconds of a call: GPU time, or wall time on the CPU."""
     import torch
 
     def on_gpu(call) -> float:
@@ -100,7 +100,8 @@ def timer(device: str):
 
 
 def measure(implementation: str, case: str, file: str, options: argparse.Namespace):
-    """One process: prints what was measured as JSON, and writes the rows that are no padding."""
+    """Runs in one process: prints the measurements as JSON, and writes the rows that are not
+    padding."""
     import torch
 
     if implementation == "tesela":
@@ -140,7 +141,7 @@ def measure(implementation: str, case: str, file: str, options: argparse.Namespa
 
 
 def measured(implementation: str, case: str, file: str, options: argparse.Namespace):
-    """What a fresh process measures; a sentence where it fails."""
+    """The measurements of a fresh process, or a sentence if it fails."""
     numbers = (options.layers, options.length, options.passes)
     command = [sys.executable, __file__, "--one", implementation, case, file]
     for name, number in zip(("--layers", "--length", "--passes"), numbers, strict=True):
@@ -153,7 +154,7 @@ def measured(implementation: str, case: str, file: str, options: argparse.Namesp
 
 
 def difference(file: str, other: str) -> str:
-    """The norm of the difference by the norm of what sdpa gives."""
+    """The norm of the difference over the norm of sdpa's result."""
     import torch
 
     if not (os.path.exists(file) and os.path.exists(other)):

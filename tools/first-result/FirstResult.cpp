@@ -3,13 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// tesela_first_result VARIANT.attn...: starts itself anew for each run, as a server's process
-// starts, and times the way to o in the host's memory: on a machine that never compiled
-// ("nothing"), likewise with two tiers ("tiers"), with the kernels that come with the library
-// ("package"), and with the kernel in the disk cache ("disk"). The start of the GPU's driver, which
-// every program pays, is timed apart and not counted; nor is when the best kernel of two tiers is
-// there, which nothing waits for. It links the shared library, since loading that is part of the
-// way. Tensors hold zeros, those that a variant captures, too; scalars without a default are 1.
+// tesela_first_result VARIANT.attn...: starts itself as a new process for each run, as a server
+// starts, and times that process until o is in the host's memory. A run begins on a machine that
+// never compiled ("nothing"), the same with two tiers ("tiers"), with the kernels that come with
+// the library ("package"), or with the kernel in the disk cache ("disk"). Every program pays for
+// the start of the GPU's driver, so that step is shown but not counted. In a run with two tiers
+// nothing waits for the best kernel, so the time until it is ready is shown but not counted. The
+// program links the shared library, because loading it is one of the steps. All tensors hold zeros,
+// also captured ones; scalars without a default are 1.
 //
 //===----------------------------------------------------------------------===//
 #include "tesela/Context.h"
@@ -43,8 +44,8 @@ struct Options {
   int64_t batch = 1, heads = 2, length = 256;
   int headDim = 64, runs = 9;
   std::vector<std::string> starts = {"nothing", "tiers", "package", "disk"};
-  std::string start;   ///< of a run: one of these; "": whatever is there
-  int64_t started = 0; ///< of a run: when its process was asked for
+  std::string start;   ///< a run's start: one of these; "": whatever is there
+  int64_t started = 0; ///< when the run's process was started, in steady_clock ticks
 };
 
 std::optional<KernelInfo::Origin> originOf(const std::string &start) {
@@ -60,7 +61,8 @@ std::optional<KernelInfo::Origin> originOf(const std::string &start) {
 int64_t now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 static_assert(std::is_same_v<std::chrono::steady_clock::period, std::nano>);
 
-/// `best`: when the best kernel of two tiers is there, from the process' start without the driver.
+/// `best`: when the best kernel of two tiers is ready, counted from the process' start without the
+/// driver's start.
 enum Step { load, driver, context, kernel, tensors, result, best, stepCount };
 using Steps = std::array<double, stepCount>; ///< milliseconds
 constexpr std::array<const char *, stepCount> stepNames = {"load",    "driver", "context", "kernel",
@@ -73,8 +75,8 @@ double countedOf(const Steps &steps) {
   return all;
 }
 
-/// Zeros of the device for each tensor that the variant captures, and a number for each scalar
-/// without a default.
+/// Makes zeros on the device for each captured tensor, and a number for each scalar without a
+/// default.
 Status addParameters(const Context &context, const KernelInfo &kernel,
                      const std::map<std::string, int64_t> &extents, LaunchArguments &arguments,
                      std::vector<Buffer> &buffers) {
@@ -91,7 +93,7 @@ Status addParameters(const Context &context, const KernelInfo &kernel,
     int64_t elements = 1;
     for (int axis = tensor.rank - 1; axis >= 0; --axis) {
       const VariantExtent &extent = parameter.extents[size_t(axis)];
-      // One with a name of its own is as long as the keys.
+      // An extent that is the variant's own gets the length of the keys.
       auto known = extents.find(extents.contains(extent.name) ? extent.name : "Sk");
       int64_t value = extent.name.empty() ? 0 : extent.coefficient * known->second;
       tensor.extents[size_t(axis)] = value + extent.offset;
@@ -110,8 +112,8 @@ Status addParameters(const Context &context, const KernelInfo &kernel,
   return Status::success();
 }
 
-/// What a program does that has work for the device before it knows of Tesela: the driver is
-/// started, its primary context made and current. Nothing where there is no driver.
+/// Stands for a program that uses the GPU before it calls Tesela: starts the driver, and makes the
+/// primary context current. Does nothing if there is no driver.
 void startDriver() {
   void *library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library)
@@ -124,7 +126,7 @@ void startDriver() {
     setCurrent(primary);
 }
 
-/// Steps of this process, whose first is counted from `options.started`.
+/// The steps of this process. The first one begins at `options.started`.
 Result<Steps> runOnce(const Options &options) {
   Steps steps{};
   int64_t last = options.started;
@@ -209,7 +211,7 @@ Result<Steps> runOnce(const Options &options) {
   return steps;
 }
 
-/// A process of its own with one run, and what it printed.
+/// Runs `command` as a process of its own, and gives the steps that it prints.
 Result<Steps> runAnew(const std::string &command) {
   std::string line = fmt::format("exec {} --started {}", command, now());
   std::unique_ptr<FILE, int (*)(FILE *)> output(popen(line.c_str(), "r"), pclose);
@@ -225,7 +227,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// An environment variable of the processes that are started while this is there.
+/// Sets an environment variable for child processes, until this object is destroyed.
 class Variable {
 public:
   Variable(const char *name, bool isSet, const char *value) : name(name) {
@@ -247,17 +249,17 @@ private:
   std::optional<std::string> before;
 };
 
-/// The processes that begin with `start`, of `command`.
+/// Runs processes of `command` that begin with `start`, and prints a line with their times.
 Status measureFrom(const std::string &start, const std::string &command, const Options &options,
                    const std::string &name) {
   const std::string folder = options.cacheFolder + "/" + start;
-  // Only what is measured shall be there: else neither the package's kernels, nor what a driver
-  // that assembles keeps by itself.
+  // A run must not find more than `start` says. So the package's kernels are hidden in all other
+  // runs, and the driver's own cache is off if nothing may be cached.
   const Variable shipped("TESELA_SHIPPED_KERNELS", start != "package", "");
   const Variable driverCache("CUDA_CACHE_DISABLE", start == "nothing" || start == "tiers", "1");
   const std::string line = fmt::format("{} --cache-folder '{}'", command, folder);
   std::error_code ignored;
-  if (start == "disk") // the first run may compile; it counts for nothing
+  if (start == "disk") // the first run may compile; it is not counted
     if (Result<Steps> first = runAnew(line); !first)
       return first.error();
   std::array<std::vector<double>, stepCount> times;
@@ -321,7 +323,7 @@ int main(int count, char **values) {
                  "What processes find: nothing, package, disk; with "
                  "tiers: nothing, and they begin with a simple schedule")
       ->check(CLI::IsMember({"nothing", "tiers", "package", "disk"}));
-  // Set by the program for its runs.
+  // Internal options that the program passes to its runs.
   app.add_option("--start", options.start)->group("");
   app.add_option("--started", options.started)->group("");
   CLI11_PARSE(app, count, values);

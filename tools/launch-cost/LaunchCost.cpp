@@ -4,12 +4,12 @@
 //===----------------------------------------------------------------------===//
 //
 // tesela_launch_cost VARIANT.attn...: times Kernel::launch beside the driver's cuLaunchKernel and
-// cuLaunchKernelEx with the same parameters, ready, in the same run. The three take turns in short
-// runs, after each of which the device is waited for, so that its queue never fills. A fourth does
-// all that Tesela does of a launch, and starts nothing: *own* of what it is over the driver. With
-// tests/cuda-stub's folder on LD_LIBRARY_PATH it runs without a GPU and times Tesela's own part.
-// From sm_90 on each variant is compiled for sm_80 too, whose kernels take no tensor maps: the
-// difference is what those cost.
+// cuLaunchKernelEx with the same parameters, prepared in advance. They take turns in short runs.
+// After each run the program waits for the device, so the driver's queue never fills up. A fourth
+// function does everything that Tesela does for a launch, but starts no kernel; its time is the
+// column "own". With tests/cuda-stub's folder on LD_LIBRARY_PATH the program runs without a GPU and
+// times only Tesela's part. From sm_90 on each variant is also compiled for sm_80, whose kernels
+// use no tensor maps. The difference is the cost of tensor maps.
 //
 //===----------------------------------------------------------------------===//
 #include "LaunchRecord.h"
@@ -39,7 +39,7 @@ struct Options {
 };
 
 struct Spread {
-  double low, median, high; ///< microseconds a launch; quartiles
+  double low, median, high; ///< microseconds for each launch; quartiles
 };
 
 Spread spreadOf(std::vector<double> values) {
@@ -48,7 +48,7 @@ Spread spreadOf(std::vector<double> values) {
   return {at(0.25), at(0.5), at(0.75)};
 }
 
-/// Zeros for a parameter's tensor, whose own names of extents are 16.
+/// Makes zeros for a captured tensor. Extents that are the variant's own are 16.
 struct Captures {
   std::vector<Buffer> buffers;
 
@@ -86,11 +86,11 @@ public:
       : options(options), context(context), stream(stream) {}
 
   struct Cost {
-    double over = 0; ///< microseconds, beyond cuLaunchKernelEx alone
+    double over = 0; ///< microseconds more than cuLaunchKernelEx
     int tensorMaps = 0;
   };
 
-  /// `target`: "" is the device's own.
+  /// `target`: "" means the device's own target.
   Result<Cost> run(const std::string &file, const std::string &target) {
     kernelOptions.target = target;
     std::ifstream text(file);
@@ -235,7 +235,7 @@ Status measure(const Options &options) {
   Result<const cuda::DriverApi *> api = cuda::driver();
   if (!api)
     return api.error();
-  // The caller's context is current, as it is in programs that launch kernels of their own too.
+  // As in programs that launch kernels of their own, the primary context is current.
   CUctx_st *primary = nullptr;
   CUstream_st *stream = nullptr;
   if (Status status =

@@ -11,7 +11,7 @@
 
 namespace tesela {
 
-/// The code itself, with a start of a kernel that is somebody else's.
+/// Loaded code that forwards all calls to other code. A subclass defines what starts a kernel.
 class LaunchRecord::Forwarding : public LoadedCode {
 public:
   explicit Forwarding(const LoadedCode &code) : code(code) {}
@@ -31,14 +31,14 @@ protected:
   const LoadedCode &code;
 };
 
-/// Starts nothing.
+/// Starts no kernel.
 class LaunchRecord::Silent : public Forwarding {
 public:
   using Forwarding::Forwarding;
   Status launch(size_t, int64_t, void **, void *, bool) const override { return Status::success(); }
 };
 
-/// Notes what is started.
+/// Records what is started, and starts it.
 class LaunchRecord::Recorder : public Forwarding {
 public:
   Recorder(const LoadedCode &code, const Artifact &artifact, LaunchRecord &record)
@@ -73,7 +73,7 @@ public:
               {}};
     call.parameters.resize(launch.slots.size());
     for (size_t i = 0; i < launch.slots.size(); ++i) {
-      // Values lie in 8 bytes, maps in 128.
+      // A value has 8 bytes, a tensor map 128.
       bool isMap = launch.slots[i].kind == ArgumentSlot::Kind::tensorMap;
       std::memcpy(call.parameters[i].bytes, arguments[i], isMap ? sizeof(TensorMap) : 8);
     }

@@ -17,22 +17,22 @@
 
 namespace tesela {
 
-/// The driver's calls of one launch of a plan, with parameters that are ready: what it costs at
-/// least.
+/// The driver's calls for one launch of a plan, with parameters that are ready. Their time is the
+/// least that a launch can cost.
 class LaunchRecord {
 public:
-  /// Starts `artifact`'s launches once with `arguments`, and notes what the driver is given.
+  /// Launches `artifact` once with `arguments`, and records what the driver is given.
   static Result<std::unique_ptr<LaunchRecord>> create(std::shared_ptr<const Backend> backend,
                                                       const Artifact &artifact,
                                                       const LaunchArguments &arguments,
                                                       CUstream_st *stream);
   ~LaunchRecord();
 
-  /// cuLaunchKernel for each kernel.
+  /// Calls cuLaunchKernel for each kernel.
   Status launch() const;
-  /// cuLaunchKernelEx for each kernel, which begins when Tesela's own launch would let it.
+  /// Calls cuLaunchKernelEx for each kernel, with the launch attributes that Tesela uses.
   Status launchEx() const;
-  /// All that a launch of Tesela does, but for starting the kernels.
+  /// Does everything that a launch of Tesela does, but starts no kernel.
   Status launchNothing() const;
 
   size_t kernels() const { return calls.size(); }
@@ -53,14 +53,14 @@ private:
   class Recorder;
   class Silent;
 
-  /// As Kernel::launch, of the plan itself.
+  /// Launches the plan as Kernel::launch does, with `through` in place of the loaded code.
   Status launchThrough(const LoadedCode &through) const;
 
   std::shared_ptr<const Backend> backend;
   const cuda::DriverApi *api = nullptr;
   CUmod_st *module = nullptr;
   CUstream_st *stream = nullptr;
-  std::shared_ptr<const LoadedCode> code; ///< whose counters and zeros the parameters name
+  std::shared_ptr<const LoadedCode> code; ///< owns the counters and zeros that parameters point to
   std::shared_ptr<Workspaces> workspaces;
   std::optional<LaunchPlan> plan;
   LaunchArguments arguments;

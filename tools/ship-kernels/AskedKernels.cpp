@@ -12,20 +12,22 @@ namespace tesela::ship {
 
 namespace {
 
-/// As KernelSpecification has them; 0: many.
+/// Lengths as in KernelSpecification; 0 means many.
 struct Lengths {
   int64_t queries, keys;
 };
 
-// What the Python package asks for (python/src/Kernel.cpp) with more than 64 queries.
+// The lengths that the Python package asks for (python/src/Kernel.cpp), without the buckets of up
+// to 64 queries.
 constexpr Lengths pythonLengths[] = {{512, 0},  {2048, 1024}, {2048, 4096}, {2048, 8192},
                                      {0, 1024}, {0, 4096},    {0, 8192}};
-// `tesela run` asks for its own, with as many queries as keys here: one key for each power of two
-// and one for all lengths below it, from 65 to 65536.
+// `tesela run` asks with its own lengths. For as many queries as keys, a kernel's key rounds
+// queries up and keys down to a power of two (KernelSpecification::canonicalText). So two keys for
+// each power of two, one for it and one for the lengths below it, cover lengths from 65 to 65536.
 constexpr int64_t shortestSquare = 64, longestSquare = 32768;
 
 std::vector<Lengths> lengthsAskedFor() {
-  std::vector<Lengths> all = {{0, 0}}; // programs that say nothing
+  std::vector<Lengths> all = {{0, 0}}; // for programs that give no lengths
   all.insert(all.end(), std::begin(pythonLengths), std::end(pythonLengths));
   for (int64_t length = shortestSquare; length <= longestSquare; length *= 2) {
     all.push_back({2 * length, length});
@@ -60,7 +62,7 @@ Result<std::vector<AskedKernel>> askedKernels(const KernelSpecification &specifi
     auto known = std::ranges::find(kernels, schedule, &AskedKernel::schedule);
     if (known == kernels.end())
       known = kernels.insert(kernels.end(), {schedule, {}});
-    // Two records may hold one schedule.
+    // Two records may have the same schedule.
     bool isNew = std::ranges::none_of(known->specifications, [&](const auto &other) {
       return other.canonicalText() == each.canonicalText();
     });

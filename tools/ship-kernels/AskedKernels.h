@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel's key has the lengths that launches are expected to have, or a schedule that was
-// measured; few of these choose different schedules. A kernel of a pack is compiled once for each
-// schedule, and has the keys of all that choose it.
+// A kernel's key contains the lengths that launches are expected to have, or a measured schedule.
+// Most of these lengths choose the same few schedules. A pack has each kernel once for each
+// schedule, under the keys of all specifications that choose it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TOOLS_SHIPKERNELS_ASKEDKERNELS_H
@@ -19,14 +19,14 @@
 
 namespace tesela::ship {
 
-/// One kernel, and all that it answers to.
+/// One kernel, and all specifications that it answers.
 struct AskedKernel {
-  std::string schedule;                            ///< that all of these choose, as text
-  std::vector<KernelSpecification> specifications; ///< one at least
+  std::string schedule;                            ///< what all specifications choose, as text
+  std::vector<KernelSpecification> specifications; ///< at least one
 };
 
-/// The kernels that launches of `specification` (which names no lengths and no schedule) run with
-/// more than 64 queries, and those of the schedules of `records` that are of it.
+/// The kernels that launches of `specification` run with more than 64 queries, and those with the
+/// schedules of `records` that belong to it. `specification` must name no lengths and no schedule.
 Result<std::vector<AskedKernel>> askedKernels(const KernelSpecification &specification,
                                               const std::vector<TuneRecord> &records);
 

@@ -3,11 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// tesela_ship_kernels PACK VARIANT.attn...: compiles the variants for each target, type and head
-// dimension that is named, by the ptxas that is found, and writes them into the file PACK
-// (runtime/cache/KernelPack.h), which this library reads before it compiles. Needs no GPU.
+// tesela_ship_kernels PACK VARIANT.attn...: compiles the variants for each given target, type and
+// head dimension with the ptxas that it finds. It writes the kernels into the file PACK
+// (runtime/cache/KernelPack.h), where this version of the library looks before it compiles. Needs
+// no GPU.
 //
-// tesela_ship_kernels PACK --check: whether PACK is of this library.
+// tesela_ship_kernels PACK --check: checks that PACK belongs to this version of the library.
 //
 //===----------------------------------------------------------------------===//
 #include "AskedKernels.h"
@@ -42,14 +43,14 @@ struct Options {
   int jobs = usableProcessors();
 };
 
-/// A variant's text with a type, head dimensions and a target, and all kernels of that.
+/// A variant's text with a type, head dimensions and a target. It has one kernel or several.
 struct Subject {
   KernelSpecification specification;
-  std::string group; ///< of the pack
+  std::string group; ///< the group in the pack
 };
 
-/// Those of a variant and a head dimension that resemble each other: of targets with the same
-/// instructions.
+/// Kernels that resemble each other get the same group: those of one variant and head dimension,
+/// for targets with the same matrix instructions.
 std::string groupOf(const std::string &variant, const KernelSpecification &specification) {
   bool hasWarpgroups = specification.target.sm == 90;
   return fmt::format("{} {} {}", variant, specification.headDimQk, hasWarpgroups ? "wgmma" : "mma");
@@ -118,7 +119,7 @@ std::string labelOf(const KernelSpecification &specification) {
                      specification.target.name());
 }
 
-/// The kernels of all subjects, in their order. The first failure counts.
+/// The kernels of all subjects, in their order. Gives the first failure, if there is one.
 Result<std::vector<PackedKernel>> makeKernels(const std::vector<Subject> &subjects,
                                               const std::vector<TuneRecord> &records,
                                               const Options &options, const Ptxas &ptxas) {
@@ -126,7 +127,7 @@ Result<std::vector<PackedKernel>> makeKernels(const std::vector<Subject> &subjec
   std::optional<Error> failure;
   std::mutex mutex;
   {
-    TaskThreads threads(options.jobs); // done at the block's end
+    TaskThreads threads(options.jobs); // its destructor waits for the tasks
     for (size_t index = 0; index < subjects.size(); ++index)
       threads.add([&, index] {
         const Subject &subject = subjects[index];

@@ -34,7 +34,7 @@ std::string formatBytes(int64_t bytes) {
   return fmt::format("{:.1f} GiB", double(bytes) / (1 << 30));
 }
 
-/// In local time.
+/// The time in the local time zone.
 std::string formatTime(int64_t seconds) {
   std::time_t time = seconds;
   std::tm parts{};
@@ -71,7 +71,7 @@ ordered_json toJson(const CachedKernel &kernel) {
   return json;
 }
 
-/// The key's beginning tells kernels apart.
+/// The first letters of a key are enough to distinguish kernels.
 std::string formatKey(const CachedKernel &kernel) { return kernel.key.substr(0, 12); }
 
 std::string formatLine(const CachedKernel &kernel) {

@@ -13,10 +13,10 @@ namespace tesela::tool {
 
 struct CacheOptions {
   enum class Action { list, stats, verify, prune, clear } action = Action::list;
-  std::string folder; ///< empty: the default one
+  std::string folder; ///< empty: the default folder
   bool json = false;
-  std::optional<uint64_t> mostBytes; ///< prune
-  std::optional<double> mostDays;    ///< prune: since the last use
+  std::optional<uint64_t> mostBytes; ///< for prune: the size to keep
+  std::optional<double> mostDays;    ///< for prune: days since the last use
 };
 
 /// `tesela cache list|stats|verify|prune|clear`. Returns the exit code.

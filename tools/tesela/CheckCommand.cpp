@@ -36,7 +36,7 @@ static std::string format(const VariantParameter &parameter) {
       text += (i == 0 ? "[" : ", ") + format(parameter.extents[i]);
     return text + "]";
   }
-  // An f32 with as many digits as tell it from its neighbours; an i32 is exact in double.
+  // An f32 has enough digits to be unique among f32 values; an i32 is exact in double.
   if (parameter.defaultValue && parameter.type == ElementType::f32)
     text += fmt::format(" = {}", static_cast<float>(*parameter.defaultValue));
   else if (parameter.defaultValue)

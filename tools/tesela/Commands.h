@@ -21,10 +21,10 @@ struct CompileOptions : KernelChoice {
   std::string output; ///< a path; empty: standard output
   std::string dtype = "bf16";
   int64_t headDim = 128;
-  std::optional<int64_t> headDimV;    ///< as headDim
+  std::optional<int64_t> headDimV;    ///< empty: headDim
   std::vector<std::string> constants; ///< "name=value" of const parameters
   std::string algorithm = "forward";  ///< the template
-  std::vector<std::string> bindings;  ///< "name=value" of its own parameters
+  std::vector<std::string> bindings;  ///< "name=value" of the template's own parameters
   bool dropout = false;
 };
 
@@ -32,25 +32,25 @@ struct ExportOptions {
   std::string variant;              ///< path, "-" or library name
   std::vector<std::string> targets; ///< "host" or "sm_NN"
   std::string folder;               ///< where the bundle goes
-  std::string name;                 ///< of files and C functions; empty: the variant's
-  std::string schedule;             ///< overrides, as KernelChoice's
-  bool ptx = false;                 ///< PTX even where there is a ptxas
-  bool noLauncher = false;          ///< no launcher in C
+  std::string name;                 ///< of files and C functions; empty: the variant's name
+  std::string schedule;             ///< overrides, as in KernelChoice
+  bool ptx = false;                 ///< write PTX even if there is a ptxas
+  bool noLauncher = false;          ///< write no launcher in C
   std::string dtype = "bf16";
   int64_t headDim = 128;
-  std::optional<int64_t> headDimV;         ///< as headDim
-  std::optional<int64_t> length, kvLength; ///< that launches tend to have; kvLength as length
+  std::optional<int64_t> headDimV;         ///< empty: headDim
+  std::optional<int64_t> length, kvLength; ///< expected lengths of launches; empty kvLength: length
   std::vector<std::string> constants;      ///< "name=value" of const parameters
   std::string algorithm = "forward";       ///< the template
-  std::vector<std::string> bindings;       ///< "name=value" of its own parameters
+  std::vector<std::string> bindings;       ///< "name=value" of the template's own parameters
 };
 
 struct ExplainOptions : KernelChoice, LaunchShape {
-  std::string input;            ///< .safetensors with the captures; empty: random ones
-  Layout layout = Layout::bhsd; ///< of q, k and v in it
-  std::string pass = "forward"; ///< or dq, dkdv
+  std::string input;            ///< .safetensors with the captures; empty: random captures
+  Layout layout = Layout::bhsd; ///< of q, k and v in the file
+  std::string pass = "forward"; ///< "forward", "dq" or "dkdv"
   bool json = false;
-  std::string svg, png; ///< paths; empty: no picture
+  std::string svg, png; ///< paths; empty: no picture is written
 };
 
 struct GradientOptions {
@@ -59,24 +59,24 @@ struct GradientOptions {
 };
 
 struct TuneCommandOptions : KernelChoice, LaunchShape {
-  std::string input;            ///< .safetensors with the captures; empty: random ones
-  Layout layout = Layout::bhsd; ///< of q, k and v in it
+  std::string input;            ///< .safetensors with the captures; empty: random captures
+  Layout layout = Layout::bhsd; ///< of q, k and v in the file
   double seconds = 60;
-  bool gradients = false; ///< the schedule of the backward pass
+  bool gradients = false; ///< tune the schedule of the backward pass
   bool exhaustive = false, show = false, json = false;
-  std::string cacheFolder; ///< empty: the library's choice
-  bool noCache = false;    ///< the choice is not kept
+  std::string cacheFolder; ///< empty: the library's default
+  bool noCache = false;    ///< do not keep the choice
   int threads = 0;         ///< of the host; 0: all
-  std::string table;       ///< a table of records to add to; empty: none
+  std::string table;       ///< a table to which the record is added; empty: none
 };
 
-/// The target that `choice` names; of "auto" the first GPU's, else the host.
+/// The target that `choice` names. For "auto", the first GPU's target, or "host" without a GPU.
 std::string targetOf(const KernelChoice &choice);
 
 /// A context on the device that `choice` asks for.
 Result<Context> createContext(const KernelChoice &choice, ContextOptions options);
 
-// Each returns the exit code.
+// Each command returns its exit code.
 
 /// `tesela compile`: the program after one stage.
 int compile(const CompileOptions &options);

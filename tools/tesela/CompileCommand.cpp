@@ -31,7 +31,8 @@ Result<Context> createContext(const KernelChoice &choice, ContextOptions options
   Result<Context> context = Context::create(options);
   if (context || isNamed)
     return context;
-  // Without a GPU, too, a target that is none is what is wrong: the compiler knows them.
+  // If the target's name is wrong, the error must say so, not that there is no GPU. The compiler
+  // knows the names.
   KernelOptions kernel;
   kernel.variantText = "attention full() { mask = true }";
   kernel.target = choice.target;

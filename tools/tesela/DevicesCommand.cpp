@@ -25,7 +25,7 @@ static std::string formatLine(const Device &device) {
                      device.driver.empty() ? "" : ", driver for CUDA " + device.driver);
 }
 
-/// What is used, and what the other one would bring.
+/// Says which assembler is used, and what the other one would change.
 static std::string formatLine(const Assembler &assembler) {
   if (assembler.kind == Assembler::Kind::driver)
     return "kernels for GPUs are assembled by the driver: no ptxas was found on PATH, in "
@@ -62,7 +62,7 @@ static ordered_json toJson(const Device &device) {
 int devices(bool json) {
   std::vector<Device> all{hostDevice()};
   Result<std::vector<Device>> gpus = cudaDevices();
-  // A machine without a GPU is no failure: the host serves. Anything else is worth an exit code.
+  // A machine without a GPU is not an error: the host works. Any other failure sets the exit code.
   if (!gpus && gpus.code() != Code::notFound)
     return report(gpus.error());
   if (gpus)

@@ -11,7 +11,7 @@
 namespace tesela::tool {
 
 static void print(const Error &error) {
-  // A variant's message holds several diagnostics, each with its own "error:".
+  // The message of an invalid variant has several diagnostics, each with its own "error:".
   std::string text = error.message();
   if (error.code() != Code::invalidVariant)
     text = fmt::format("tesela: {}: {}", error.isDefect() ? "defect of Tesela" : "error", text);

@@ -12,8 +12,8 @@ namespace tesela::tool {
 /// The exit codes; docs/command.md lists them.
 enum ExitCode : int {
   exitSuccess = 0,
-  exitWrongResult = 1, ///< a result lies outside its tolerance; a cached kernel is damaged
-  exitBadInput = 2,    ///< usage, a variant, an argument or an input file
+  exitWrongResult = 1, ///< a result is outside its tolerance; a cached kernel is damaged
+  exitBadInput = 2,    ///< wrong usage, variant, argument or input file
   exitEnvironment = 3, ///< no device, no library, no memory, a file that cannot be written
   exitDefect = 4,      ///< a defect of Tesela
 };
@@ -21,7 +21,7 @@ enum ExitCode : int {
 /// Prints "tesela: error: ..." to stderr; returns the exit code of the error's kind.
 ExitCode report(const Error &error);
 
-/// The same for an error in what the user gave, whatever its kind.
+/// The same for an error in the user's input: the exit code is exitBadInput, except for a defect.
 ExitCode reportBadInput(const Error &error);
 
 } // namespace tesela::tool

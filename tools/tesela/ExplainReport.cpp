@@ -29,7 +29,7 @@ std::string withShare(int64_t part, int64_t whole) {
 
 namespace {
 
-/// "forward", as --pass has it.
+/// "forward", "dq" or "dkdv", as --pass takes it.
 const char *passName(TilePass pass) {
   switch (pass) {
   case TilePass::forward:
@@ -42,7 +42,8 @@ const char *passName(TilePass pass) {
   return "";
 }
 
-/// Of the products of one pair: S and P V; S, dP and dS K; S, dP, Pᵀ dO and dSᵀ Q.
+/// Floating-point operations for one pair. The products are S and P V for the forward pass; S, dP
+/// and dS K for dq; S, dP, Pᵀ dO and dSᵀ Q for dkdv.
 double operationsOfPair(const ExplainReport &report) {
   double dQk = double(report.Dqk), dV = double(report.Dv);
   switch (report.explanation.map.pass) {
@@ -56,12 +57,12 @@ double operationsOfPair(const ExplainReport &report) {
   return 0;
 }
 
-/// Floating-point operations of the products, over whole tiles, of the launch.
+/// Floating-point operations of the launch's products, over whole tiles.
 struct Work {
   double all = 0;     ///< if every tile were computed
-  double skipped = 0; ///< of empty tiles
-  double outside = 0; ///< computed in vain: beyond the ends of the sequences
-  /// Computed in vain: on pairs that the mask drops. Absent where the kept pairs were not counted.
+  double skipped = 0; ///< in empty tiles
+  double outside = 0; ///< wasted: beyond the ends of the sequences
+  /// Wasted on pairs that the mask drops. Empty if the kept pairs were not counted.
   std::optional<double> masked = 0;
 
   double computed() const { return all - skipped; }
@@ -108,7 +109,7 @@ std::string formText(const TileMap &map) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// "1.1 TFLOP".
+/// A count with its unit: "1.1 TFLOP".
 static std::string operations(double count) {
   for (auto [size, unit] : {std::pair(1e12, "TFLOP"), {1e9, "GFLOP"}, {1e6, "MFLOP"}})
     if (count >= size)
@@ -116,7 +117,7 @@ static std::string operations(double count) {
   return fmt::format("{:.0f} FLOP", count);
 }
 
-/// A line for all heads with the same counts: that is enough to see which are unlike.
+/// One line for all heads with the same counts, so that heads with other counts are easy to see.
 static std::string countLines(const Explanation &explanation) {
   constexpr size_t maxLines = 16, maxLabels = 8;
   std::vector<std::pair<TileCounts, std::vector<std::string>>> groups;
@@ -261,7 +262,7 @@ std::string formatJson(const ExplainReport &report) {
   json["heads"] = ordered_json::array();
   for (size_t i = 0; i < map.heads.size(); ++i)
     json["heads"].push_back(headJson(map, map.heads[i], explanation.keptPairs[i]));
-  // A path need not be UTF-8; JSON must.
+  // A path may contain bytes that are not UTF-8, but JSON must be UTF-8.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -13,7 +13,7 @@
 
 namespace tesela::tool {
 
-/// An explanation and what it is of.
+/// An explanation, and the launch that it explains.
 struct ExplainReport {
   std::string variantPath;
   LaunchExtents extents;
@@ -22,16 +22,16 @@ struct ExplainReport {
   Explanation explanation;
 };
 
-/// "b 0, h 3": the heads whose tiles these are; "every head" where the mask tells none apart.
+/// "b 0, h 3": the heads with these tiles; "every head" if the mask does not depend on the head.
 std::string headLabel(const HeadTiles &tiles);
 
-/// "12 (3.1 %)".
+/// A count with its share: "12 (3.1 %)".
 std::string withShare(int64_t part, int64_t whole);
 
-/// The report as lines for people.
+/// The report as lines of text.
 std::string formatText(const ExplainReport &report);
 
-/// The report as one JSON object; docs/command.md lists its members.
+/// The report as one JSON object. docs/command.md lists its members.
 std::string formatJson(const ExplainReport &report);
 
 } // namespace tesela::tool

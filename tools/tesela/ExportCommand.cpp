@@ -36,7 +36,7 @@ static Result<BundleOptions> bundleOptions(const ExportOptions &options, const V
   bundle.targets = options.targets;
   bundle.kernel.algorithm = options.algorithm;
   bundle.kernel.bindings = options.bindings;
-  // A program that trains has the bundles of both passes, side by side.
+  // Other algorithms get a suffix, so that a program can use the bundles of both passes together.
   bool isNamed = !options.name.empty() || options.algorithm == "forward";
   bundle.name = isNamed ? options.name : variant.name + "_" + options.algorithm;
   bundle.ptx = options.ptx;

@@ -16,7 +16,7 @@ namespace tesela::tool {
 
 namespace {
 
-/// A number that a tensor tells, and which one does.
+/// An extent's value, and the tensor (or option) that it comes from.
 struct Told {
   int64_t value;
   std::string tensor;
@@ -61,7 +61,7 @@ public:
   }
 
 private:
-  /// Collects what the tensors tell.
+  /// Collects the extents that the file's tensors have.
   Status listen() {
     bool bshd = file.layout == Layout::bshd;
     using Names = std::vector<const char *>;
@@ -86,7 +86,7 @@ private:
     for (const VariantParameter &parameter : variant.parameters) {
       const SafetensorsFile::Entry *entry = parameter.isCapture ? find(parameter.name) : nullptr;
       if (!entry || entry->shape.size() != parameter.extents.size())
-        continue; // the launch will say so
+        continue; // the launch reports the wrong rank
       for (size_t axis = 0; axis < entry->shape.size(); ++axis)
         if (Status status = listen(parameter, axis, entry->shape[axis]); !status)
           return status;
@@ -98,7 +98,7 @@ private:
     const VariantExtent &extent = parameter.extents[axis];
     int64_t scaled = shape - extent.offset;
     if (extent.coefficient <= 0 || scaled % extent.coefficient != 0 || scaled < 0)
-      return Status::success(); // no extent gives this shape: the launch will say so
+      return Status::success(); // no extent gives this shape: the launch reports it
     Told number{scaled / extent.coefficient, parameter.name};
     if (launchExtents.contains(extent.name))
       return tell(extent.name, number);
@@ -155,8 +155,8 @@ private:
   const InputFile &file;
   const VariantInfo &variant;
   const std::set<std::string> launchExtents{"B", "H", "Hkv", "Sq", "Sk"};
-  std::map<std::string, Told> told; ///< by the extent's name
-  std::optional<Told> own; ///< what all extents of captures' own names are; -1: they differ
+  std::map<std::string, Told> told; ///< by the name of the extent
+  std::optional<Told> own; ///< value of the extents that captures name themselves; -1: they differ
   std::optional<std::string> dtype;
 };
 

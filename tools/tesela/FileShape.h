@@ -14,18 +14,18 @@
 
 namespace tesela::tool {
 
-/// A file of tensors, and how q, k and v lie in it.
+/// A file of tensors, and the layout of q, k and v in it.
 struct InputFile {
   const SafetensorsFile &tensors;
   std::string path;
   Layout layout = Layout::bhsd;
 };
 
-/// `asked` with what the file's q, k, v (those that it has) and the variant's captures say in the
-/// place of defaults. A capture `i32[B, 2*Sk]` of extents [3, 200] says that B is 3 and Sk 100. An
-/// extent with a name of the capture's own counts as Sk where nothing else tells the lengths, as
-/// for random data. Where one of Sq and Sk, or of H and Hkv, is told and the other is not, they are
-/// equal. Fails where tensors, or a tensor and an option of `asked.given`, contradict each other.
+/// `asked`, with defaults replaced by what the file's q, k, v (if it has them) and the variant's
+/// captures say. A capture `i32[B, 2*Sk]` with extents [3, 200] says that B is 3 and Sk 100. If no
+/// tensor gives a length, an extent that a capture names itself counts as Sk, as for random data.
+/// If only one of Sq and Sk is known, the other is equal to it; the same holds for H and Hkv. Fails
+/// if two tensors, or a tensor and an option of `asked.given`, contradict each other.
 Result<LaunchShape> shapeOfFile(const InputFile &file, const VariantInfo &variant,
                                 const LaunchShape &asked);
 

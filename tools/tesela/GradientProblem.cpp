@@ -50,7 +50,8 @@ GradientProblem::compare(const Problem &problem, const GradientReference &refere
   return comparisons;
 }
 
-/// The file's tensor of that name, which must be as `like` is; nothing where it has none.
+/// Reads the tensor `name` of the file, which must have the type and extents of `like`. Empty if
+/// the file has none.
 static Result<std::optional<HostTensor>> readGradient(const SafetensorsFile &file,
                                                       const std::string &path, const char *name,
                                                       const Tensor &like) {
@@ -96,7 +97,8 @@ Result<GradientProblem> makeGradientProblem(const RunOptions &options, const Pro
     result.tensors.push_back({"do", std::move(*dO)});
   else if (Status status = add("do", problem.o.view()); !status)
     return status.error();
-  if (isRandom) // by logical index: the same in both layouts. Other tensors have the first seeds.
+  // By logical index, so that both layouts get the same numbers. Other tensors use lower seeds.
+  if (isRandom)
     fillNormal(result.view(problem, result.tensors[0]), options.seed * 1000 + 999);
   if (dlse)
     result.tensors.push_back({"dlse", std::move(*dlse)});
@@ -115,7 +117,7 @@ Result<DeviceGradients> DeviceGradients::create(const Context &context,
     if (!buffer)
       return buffer.error();
     Status status = isResult(each.first)
-                        ? context.fill(*buffer, 0xff) // what a kernel leaves unwritten is NaN
+                        ? context.fill(*buffer, 0xff) // NaN shows what a kernel does not write
                         : context.copyToDevice(*buffer, each.second.data(), each.second.bytes());
     if (!status)
       return status.error();

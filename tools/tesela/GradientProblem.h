@@ -16,35 +16,35 @@
 
 namespace tesela::tool {
 
-/// What the gradients of a Problem need besides it, in host memory.
+/// The tensors that gradients need besides those of a Problem, in host memory.
 struct GradientProblem {
-  /// do, dq, dk, dv, and dlse where the file of --input has it: the names of a launch's tensors.
+  /// do, dq, dk, dv, and dlse if the file of --input has it. Names are those of a launch's tensors.
   std::vector<NamedTensor> tensors;
 
-  /// Those of the forward pass, o and lse among them, with these.
+  /// The arguments `forward` of the forward pass (including o and lse), with these tensors added.
   LaunchArguments arguments(const Problem &problem, const LaunchArguments &forward) const;
-  /// The view [B, H, S, D], whatever the layout.
+  /// The tensor as a view [B, H, S, D], for both layouts.
   Tensor view(const Problem &problem, const NamedTensor &tensor) const;
-  /// How each gradient compares with its reference.
+  /// Compares each gradient with its reference.
   Result<std::vector<std::pair<std::string, Comparison>>>
   compare(const Problem &problem, const GradientReference &reference) const;
 };
 
-/// `do` and `dlse` from the file of `options.input` where it has them; else `do` is random, and
-/// there is no dlse.
+/// Takes `do` and `dlse` from the file of `options.input` if it has them. Otherwise `do` is random,
+/// and there is no dlse.
 Result<GradientProblem> makeGradientProblem(const RunOptions &options, const Problem &problem);
 
-/// The same in the device's memory: the results are filled with NaN.
+/// The tensors of a GradientProblem in device memory. The results are filled with NaN.
 class DeviceGradients {
 public:
   static Result<DeviceGradients> create(const Context &context, const GradientProblem &host);
 
-  /// Addresses in the device's memory in place of those in the host's.
+  /// Replaces the host addresses of `arguments` by the device addresses.
   void place(LaunchArguments &arguments) const;
   Status copyResults(const Context &context, GradientProblem &host) const;
 
 private:
-  std::vector<Buffer> buffers; ///< by GradientProblem::tensors
+  std::vector<Buffer> buffers; ///< in the order of GradientProblem::tensors
 };
 
 } // namespace tesela::tool

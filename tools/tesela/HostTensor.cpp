@@ -15,7 +15,7 @@ Tensor rowMajor(ElementType type, std::span<const int64_t> extents) {
   Tensor tensor;
   tensor.type = type;
   tensor.rank = static_cast<int>(extents.size());
-  uint64_t stride = 1; // unsigned: beside an extent of 0, the others may be absurd
+  uint64_t stride = 1; // unsigned, because the product may overflow if another extent is 0
   for (int axis = tensor.rank; axis-- > 0;) {
     tensor.extents[axis] = extents[axis];
     tensor.strides[axis] = static_cast<int64_t>(stride);
@@ -25,7 +25,7 @@ Tensor rowMajor(ElementType type, std::span<const int64_t> extents) {
 }
 
 Result<HostTensor> HostTensor::allocate(const Tensor &shape) {
-  // Computed apart from the strides, which have wrapped where the extents are absurd.
+  // Not computed from the strides: with very large extents they have overflowed.
   int64_t bytes = elementSize(shape.type);
   bool overflow = false;
   for (int axis = 0; axis < shape.rank; ++axis)
@@ -39,7 +39,7 @@ Result<HostTensor> HostTensor::allocate(const Tensor &shape) {
 
   HostTensor tensor;
   tensor.bytes_ = static_cast<size_t>(bytes);
-  // aligned_alloc wants a multiple of the alignment; empty tensors have an address, too.
+  // aligned_alloc requires a multiple of the alignment. An empty tensor gets an address, too.
   size_t padded = (tensor.bytes_ + 255) / 256 * 256 + 256;
   tensor.memory.reset(std::aligned_alloc(256, padded));
   if (!tensor.memory)

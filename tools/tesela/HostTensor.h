@@ -19,8 +19,8 @@ class HostTensor {
 public:
   HostTensor() = default;
 
-  /// Memory, set to zero, for `shape`, whose address is not looked at. Code::outOfMemory where
-  /// the machine has not as much.
+  /// Allocates memory for `shape` and sets it to zero. The address in `shape` is ignored.
+  /// Code::outOfMemory if the machine does not have that much.
   static Result<HostTensor> allocate(const Tensor &shape);
 
   const Tensor &view() const { return view_; }
@@ -36,8 +36,8 @@ private:
   size_t bytes_ = 0;
 };
 
-/// A row-major tensor of `extents` without memory: like Tensor::contiguous, for a rank that is
-/// not known beforehand. At most Tensor::maxRank extents.
+/// A row-major tensor of `extents` without memory, like Tensor::contiguous, for a rank that is
+/// known only at run time. At most Tensor::maxRank extents.
 Tensor rowMajor(ElementType type, std::span<const int64_t> extents);
 
 } // namespace tesela::tool

@@ -13,15 +13,15 @@
 
 namespace tesela::tool {
 
-/// The extents of a launch and the tensors that the variant captures.
+/// The extents of a launch, and the tensors that the variant captures.
 struct LaunchRequest {
   LaunchShape shape;
   LaunchExtents extents;
   std::vector<NamedTensor> captures;
 };
 
-/// What `asked` says; `input`, where it is not empty, is a .safetensors file with the captures,
-/// whose tensors tell of the lengths too. Else captures are random.
+/// The launch that `asked` describes. If `input` is not empty, it is a .safetensors file with the
+/// captures, which also give lengths (shapeOfFile). Otherwise the captures are random.
 Result<LaunchRequest> launchRequest(const LaunchShape &asked, const std::string &input,
                                     Layout layout, const VariantInfo &variant);
 

@@ -17,9 +17,9 @@ namespace tesela::tool {
 
 namespace fs = std::filesystem;
 
-/// What `path` leads to, be it there or not.
+/// Resolves symbolic links of `path`, whether its target exists or not.
 static fs::path withoutLinks(fs::path path) {
-  constexpr int mostLinks = 40; // as the kernel follows
+  constexpr int mostLinks = 40; // the limit of the Linux kernel
   std::error_code error;
   for (int i = 0; i < mostLinks && fs::is_symlink(path, error); ++i) {
     fs::path link = fs::read_symlink(path, error);
@@ -30,7 +30,7 @@ static fs::path withoutLinks(fs::path path) {
   return path;
 }
 
-/// 0, or the errno of what failed first.
+/// 0, or the errno of the first failure.
 static int writeParts(std::FILE *file, std::span<const std::string_view> parts) {
   int failure = 0;
   for (std::string_view part : parts)

@@ -13,10 +13,10 @@
 
 namespace tesela::tool {
 
-/// Writes `parts`, one after the other, to the file `path`, in full or not at all: aside, and
-/// renamed at the end. A symbolic link stays, what it leads to is written. A device, a pipe, and a
-/// file beside which none can be made are written straight. Code::inputOutput says why it cannot be
-/// written.
+/// Writes `parts`, one after the other, to the file `path`, in full or not at all: it writes a file
+/// beside it and renames that at the end. If `path` is a symbolic link, the link stays and its
+/// target is written. A device, a pipe, and a file in a folder that cannot be written to are
+/// written in place. Fails with Code::inputOutput and the reason.
 Status writeFile(const std::string &path, std::span<const std::string_view> parts);
 Status writeFile(const std::string &path, std::string_view content);
 

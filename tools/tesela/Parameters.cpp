@@ -64,7 +64,7 @@ static std::string scalarNames(const VariantInfo &variant) {
   return names.empty() ? "it has none" : "it has: " + names;
 }
 
-/// `kind`: what the parameters of `variant` are called.
+/// `kind`: what messages call the parameters of `variant`.
 static Result<std::vector<ScalarArgument>>
 parseAssignments(const std::vector<std::string> &assignments, const VariantInfo &variant,
                  const char *kind) {
@@ -174,7 +174,7 @@ static Result<HostTensor> randomCapture(const VariantParameter &parameter,
 Result<std::vector<NamedTensor>> randomCaptures(const VariantInfo &variant,
                                                 const LaunchExtents &extents, uint64_t seed) {
   std::vector<NamedTensor> captures;
-  uint64_t number = seed * 1000 + 4; // each tensor has its own; q, k and v have the first ones
+  uint64_t number = seed * 1000 + 4; // each tensor has its own seed; q, k and v have the first ones
   for (const VariantParameter &parameter : variant.parameters) {
     if (!parameter.isCapture)
       continue;

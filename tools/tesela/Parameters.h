@@ -23,29 +23,29 @@ struct LaunchExtents {
   int64_t B = 0, H = 0, Hkv = 0, Sq = 0, Sk = 0;
 };
 
-/// Those that `shape` asks for; fails where the heads do not fit.
+/// The extents that `shape` asks for. Fails if the number of heads is not a multiple of kv heads.
 Result<LaunchExtents> extentsOf(const LaunchShape &shape);
 
 using NamedTensor = std::pair<std::string, HostTensor>;
 
-/// The assignments of --param; parameters without a default must be among them.
+/// The values of --param. Parameters without a default must be among them.
 Result<std::vector<ScalarArgument>> parseScalars(const std::vector<std::string> &assignments,
                                                  const VariantInfo &variant);
 
-/// The same where there is no launch: --param gives `const` parameters alone.
+/// The same for commands without a launch: --param only gives `const` parameters.
 Result<std::vector<ScalarArgument>> parseConstants(const std::vector<std::string> &assignments,
                                                    const VariantInfo &variant);
 
-/// Takes the values of `const` parameters out of `scalars`: the kernel's, not the launch's.
+/// Removes the values of `const` parameters from `scalars` and returns them: they are the kernel's.
 std::vector<ScalarArgument> takeConstants(std::vector<ScalarArgument> &scalars,
                                           const VariantInfo &variant);
 
-/// Seeded random captures: f32 normal, i32 uniform in [0, Sk], bool 0 or 1. An extent that a
-/// capture names itself is as long as Sk.
+/// Random captures from a seed: f32 normal, i32 uniform in [0, Sk], bool 0 or 1. An extent that a
+/// capture names itself has the length Sk.
 Result<std::vector<NamedTensor>> randomCaptures(const VariantInfo &variant,
                                                 const LaunchExtents &extents, uint64_t seed);
 
-/// Each capture of the variant, under its name in the file.
+/// Reads each capture of the variant from the file's tensor of that name.
 Result<std::vector<NamedTensor>> readCaptures(const SafetensorsFile &file,
                                               const VariantInfo &variant);
 

@@ -41,9 +41,10 @@ LaunchArguments Problem::hostArguments() const {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Whether q, k, v, o and lse (on the host a copy of them, too), those of gradients and the
-/// references' arrays in double fit into the machine. Needs the extents. Memory is promised before
-/// it is there, so what is too much would end the process later, without a word.
+/// Checks that everything fits into the machine's memory: q, k, v, o and lse (on the host also a
+/// copy of them), the tensors of gradients, and the references' arrays in double. Needs the
+/// extents. The system grants memory before it has it, and would later kill the process without a
+/// message.
 static Status checkMemory(const Problem &p, const RunOptions &options) {
   double queries = double(p.B) * double(p.H) * double(p.Sq);
   double keys = double(p.B) * double(p.Hkv) * double(p.Sk);
@@ -52,7 +53,8 @@ static Status checkMemory(const Problem &p, const RunOptions &options) {
   bool onHost = options.target == "host" || !cudaDevices();
   double reference =
       options.noCheck || options.verify ? 0 : 3 * sizeof(double) * queries * double(p.Dv);
-  if (options.gradients) { // do, dq, dk and dv; three arrays for each gradient, and rows in f32
+  // do, dq, dk and dv. The reference has three arrays for each gradient, and rows in f32.
+  if (options.gradients) {
     tensors *= 2;
     if (reference > 0)
       reference += (3 * sizeof(double) + sizeof(float)) * (queries + keys) * double(p.Dqk + p.Dv);
@@ -75,7 +77,7 @@ static Status checkMemory(const Problem &p, const RunOptions &options) {
 // Random data
 //===----------------------------------------------------------------------===//
 
-/// What does not depend on where q, k and v come from. Needs the extents.
+/// Adds the scale, o and lse. Needs the extents.
 static Status addResults(Problem &problem, const RunOptions &options) {
   problem.scale =
       options.scale.value_or(1.0 / std::sqrt(double(std::max<int64_t>(problem.Dqk, 1))));
@@ -106,7 +108,8 @@ static void addViews(Problem &p) {
   p.oView = view(p.o, p.H, p.Sq, p.Dv);
 }
 
-/// What `values` would be as a view of the keys' memory, for the reference.
+/// Fills `values` with the first columns of `keys`. The kernel reads them from the keys; the
+/// reference needs a tensor.
 static Status copyFirstColumns(const Tensor &keys, const Tensor &values) {
   if (values.extents[3] > keys.extents[3])
     return invalid(fmt::format("--values keys takes values that are the first columns of the keys: "
@@ -125,7 +128,8 @@ static Status copyFirstColumns(const Tensor &keys, const Tensor &values) {
   return Status::success();
 }
 
-/// Random q, k and v of the options' shape; the captures of `file`, random ones where it is null.
+/// Random q, k and v with the shape of the options. Captures come from `file`; if it is null, they
+/// are random.
 static Result<Problem> randomProblem(const RunOptions &options, const VariantInfo &variant,
                                      const SafetensorsFile *file) {
   Problem problem;
@@ -154,7 +158,7 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
     return status.error();
 
   bool bshd = options.layout == Layout::bshd;
-  uint64_t seed = options.seed * 1000; // each tensor has its own
+  uint64_t seed = options.seed * 1000; // each tensor has its own seed
   auto allocate = [&](HostTensor &tensor, int64_t heads, int64_t length,
                       int64_t headDim) -> Status {
     std::array<int64_t, 4> extents{problem.B, bshd ? length : heads, bshd ? heads : length,
@@ -174,7 +178,7 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
   if (Status status = addResults(problem, options); !status)
     return status.error();
   addViews(problem);
-  // Through the views [B, H, S, D], so that both layouts hold the same numbers.
+  // The views [B, H, S, D] give both layouts the same numbers.
   fillInputs(*inputs, problem.qView, problem.kView, problem.vView, seed);
   if (!options.values.empty())
     if (Status status = copyFirstColumns(problem.kView, problem.vView); !status)
@@ -192,7 +196,7 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
 // Data from a file
 //===----------------------------------------------------------------------===//
 
-/// Takes the extents from q, k and v, and holds them against each other.
+/// Takes the extents from q, k and v. Fails if they do not agree.
 static Status takeExtents(Problem &problem, const std::string &path) {
   auto fail = [&](const std::string &what) { return invalid(path + ": " + what); };
   const Tensor &q = problem.q.view(), &k = problem.k.view(), &v = problem.v.view();
@@ -235,7 +239,7 @@ static Status takeExtents(Problem &problem, const std::string &path) {
   return Status::success();
 }
 
-/// Whether the file is for captures alone: the variant has some, and q, k and v are not there.
+/// Whether the file only has captures: the variant has captures, and the file has no q, k or v.
 static bool holdsCapturesAlone(const SafetensorsFile &file, const VariantInfo &variant) {
   std::set<std::string> captures;
   for (const VariantParameter &parameter : variant.parameters)
@@ -268,7 +272,7 @@ static Result<Problem> readProblem(const RunOptions &options, const VariantInfo 
   }
   if (Status status = takeExtents(problem, options.input); !status)
     return status.error();
-  // An option may repeat what the file says, and not contradict it.
+  // An option may repeat what the file says, but must not contradict it.
   if (Result<LaunchShape> shape =
           shapeOfFile({file, options.input, options.layout}, variant, options);
       !shape)

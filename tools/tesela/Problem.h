@@ -16,7 +16,7 @@
 
 namespace tesela::tool {
 
-/// Extents, inputs and room for the results, in host memory.
+/// Extents, inputs and memory for the results, on the host.
 struct Problem : LaunchExtents {
   ElementType type = ElementType::bf16;
   Layout layout = Layout::bhsd;
@@ -24,20 +24,20 @@ struct Problem : LaunchExtents {
   double scale = 0;
 
   HostTensor q, k, v, o, lse;
-  /// The views [B, H, S, D] of the four tensors, whatever the layout.
+  /// The four tensors as views [B, H, S, D], for both layouts.
   Tensor qView, kView, vView, oView;
   std::vector<NamedTensor> captures;
   std::vector<ScalarArgument> scalars;
-  bool randomInputs = false; ///< q, k and v come from no file
+  bool randomInputs = false; ///< whether q, k and v are random, not from a file
 
-  /// All of it as arguments of a launch on the host.
+  /// All tensors and scalars, as the arguments of a launch on the host.
   LaunchArguments hostArguments() const;
 };
 
-/// Without `options.input` seeded random data of the extents in `options`: q, k and v of its kind,
-/// and randomCaptures. Else each capture of the variant is the file's tensor of that name, and so
-/// are q, k and v; where a file for captures has none of the three they are random, of the extents
-/// that shapeOfFile gives.
+/// Without `options.input`: seeded random data with the extents of `options` (q, k and v of the
+/// kind `options.inputs`, and randomCaptures). With it: q, k, v and each capture are the file's
+/// tensors of that name. If the file has captures and none of q, k and v, these are random, with
+/// the extents that shapeOfFile gives.
 Result<Problem> makeProblem(const RunOptions &options, const VariantInfo &variant);
 
 } // namespace tesela::tool

@@ -9,7 +9,7 @@
 
 namespace tesela::tool {
 
-/// One line of standard error, written over again and again; nothing where that is no terminal.
+/// A line of standard error that is overwritten with each call. Only printed to a terminal.
 class ProgressLine {
 public:
   ProgressLine();

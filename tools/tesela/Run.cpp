@@ -28,14 +28,14 @@
 
 namespace tesela::tool {
 
-/// Pairs from which the interpreter takes long enough to say so.
+/// From this number of pairs on, the interpreter takes long enough for a note.
 static constexpr double manyPairs = double(1 << 26);
 
 static void note(const std::string &sentence) {
   std::fputs(fmt::format("tesela: note: {}\n", sentence).c_str(), stderr);
 }
 
-/// `verified` gets what the context tells of the first launch.
+/// `verified` receives the context's report about the first launch.
 static Result<Context> createContext(const RunOptions &options, std::optional<Event> &verified) {
   ContextOptions contextOptions;
   contextOptions.cacheFolder = options.cacheFolder;
@@ -57,7 +57,7 @@ static Result<Context> createContext(const RunOptions &options, std::optional<Ev
 namespace {
 /// The problem's tensors in the device's memory.
 struct DeviceProblem {
-  std::vector<Buffer> buffers; ///< what the arguments point at
+  std::vector<Buffer> buffers; ///< the memory that the arguments point to
   const Buffer *o = nullptr, *lse = nullptr;
   LaunchArguments arguments;
 };
@@ -93,7 +93,7 @@ static Result<DeviceProblem> copyToDevice(const Context &context, const Problem 
       return status.error();
   result.o = &result.buffers[3];
   result.lse = &result.buffers[4];
-  // What a kernel leaves unwritten must not look like a result: all ones are NaN.
+  // Memory that a kernel does not write must not look like a result: all ones are NaN.
   for (const Buffer *buffer : {result.o, result.lse})
     if (Status status = context.fill(*buffer, 0xff); !status)
       return status.error();
@@ -115,13 +115,13 @@ static void noteManyPairs(const Problem &problem) {
                      pairs));
 }
 
-/// The oracle on the GPU where there is one and it takes the variant, else the interpreter.
+/// The oracle if there is a GPU and the oracle accepts the variant, otherwise the interpreter.
 static Result<Reference> makeReference(const Context &context, const KernelOptions &options,
                                        const DeviceProblem &device, const Problem &problem,
                                        int threads, std::string &name) {
   if (context.device().kind == Device::Kind::cuda) {
     Result<Reference> reference = deviceReference(context, options, device.arguments);
-    // Without NVRTC, or beyond what the oracle takes.
+    // There is no NVRTC, or the oracle does not support the variant.
     bool interpret = reference.code() == Code::notFound || reference.code() == Code::unsupported;
     if (!interpret) {
       name = "device oracle";
@@ -134,14 +134,15 @@ static Result<Reference> makeReference(const Context &context, const KernelOptio
   return hostReference(options, problem.hostArguments(), threads);
 }
 
-/// What a dense launch passes: no values where they are of the keys' tensor.
+/// The arguments of a dense launch. With --values keys it passes no v.
 static LaunchArguments launched(LaunchArguments arguments, const RunOptions &options) {
   if (!options.values.empty())
     arguments.v = {};
   return arguments;
 }
 
-/// As many launches as asked for; else as fit into a second, from 3 to 100.
+/// The times of `repeat` launches, sorted. Without `repeat`: as many as fit into a second, between
+/// 3 and 100.
 static Result<std::vector<double>> timeLaunches(const Context &context, const Kernel &kernel,
                                                 const LaunchArguments &arguments,
                                                 std::optional<int> repeat) {
@@ -160,7 +161,7 @@ static Result<std::vector<double>> timeLaunches(const Context &context, const Ke
   return times;
 }
 
-/// The checking mode; how many reads are outside.
+/// Reports reads outside of captured tensors (--check-reads). Gives their number.
 static Result<int64_t> reportOutsideReads(const KernelOptions &options, const Problem &problem,
                                           int threads) {
   Result<std::vector<OutsideReads>> reads = checkReads(options, problem.hostArguments(), threads);
@@ -182,7 +183,7 @@ static Result<int64_t> reportOutsideReads(const KernelOptions &options, const Pr
   return count;
 }
 
-/// The kernel, the check and the times of the backward pass, whose o and lse the device has.
+/// Compiles, launches, checks and times the backward pass. The device already has o and lse.
 static Status runGradients(const RunOptions &options, const Context &context, KernelOptions kernel,
                            const Problem &problem, const DeviceProblem &device,
                            GradientProblem &gradients, RunReport &result) {
@@ -223,7 +224,7 @@ static Status runGradients(const RunOptions &options, const Context &context, Ke
   return Status::success();
 }
 
-/// The same of the forward pass, whose results are copied to the host by now.
+/// Checks and times the forward pass. The results are already in host memory.
 static Status checkForward(const RunOptions &options, const Context &context, const Kernel &kernel,
                            const KernelOptions &kernelOptions, const Problem &problem,
                            const DeviceProblem &device, RunReport &result) {
@@ -246,7 +247,7 @@ static Status checkForward(const RunOptions &options, const Context &context, co
   return Status::success();
 }
 
-/// Where `--ragged` and `--page` do not fit what else is asked for.
+/// Fails if `--ragged` or `--page` do not fit to the other options.
 static Status checkSequences(const RunOptions &options) {
   auto invalid = [](const char *sentence) { return Error(Code::invalidArgument, sentence); };
   if (!options.ragged && options.page == 0)
@@ -266,7 +267,7 @@ static Status checkSequences(const RunOptions &options) {
   return Status::success();
 }
 
-/// The launch, the check and the times of sequences that lie somewhere.
+/// Launches, checks and times the sequences of --ragged or --page.
 static Status runSequences(const RunOptions &options, const Context &context, const Kernel &kernel,
                            const KernelOptions &kernelOptions, const VariantInfo &variant,
                            const Problem &problem, const DeviceProblem &captures,
@@ -298,7 +299,7 @@ static Status runSequences(const RunOptions &options, const Context &context, co
   return Status::success();
 }
 
-/// "is wrong", or why there is no telling.
+/// Prints that the result is wrong, or why it cannot be checked. False if it is right.
 static bool reportFailure(const Comparison &comparison, const std::string &what) {
   if (comparison.passed)
     return false;
@@ -318,7 +319,7 @@ static std::vector<std::pair<std::string, Tensor>> resultsOf(const Problem &prob
   return results;
 }
 
-/// Results must not take the place of what they were computed from.
+/// The results must not overwrite the file of the inputs.
 static Status checkOutput(const RunOptions &options) {
   std::error_code error;
   if (!std::filesystem::equivalent(options.input, options.output, error))
@@ -368,7 +369,7 @@ int run(const RunOptions &given) {
   kernelOptions.inputType = problem->type;
   kernelOptions.headDimQk = static_cast<int>(problem->Dqk);
   kernelOptions.headDimV = static_cast<int>(problem->Dv);
-  if (!options.gradients) // else it is the backward pass's
+  if (!options.gradients) // with --gradients, --schedule is for the backward pass
     kernelOptions.schedule = options.schedule;
   kernelOptions.expectedLength = problem->Sk;
   kernelOptions.expectedQueries = problem->Sq;
@@ -396,12 +397,12 @@ int run(const RunOptions &given) {
         return report(workers.error());
       kernelOptions.bindings.push_back(fmt::format("workers={}", *workers));
     }
-    kernelOptions.sizes.reset(); // tuned schedules are of dense tensors
+    kernelOptions.sizes.reset(); // tuned schedules are measured with dense tensors
   }
-  KernelOptions referenceOptions = kernelOptions; // of values that are a tensor of their own
+  KernelOptions referenceOptions = kernelOptions; // the reference has a tensor of values of its own
   if (!options.values.empty() && !sequences) {
     kernelOptions.bindings = {"values=" + options.values};
-    kernelOptions.sizes.reset(); // tuned schedules are of three tensors
+    kernelOptions.sizes.reset(); // tuned schedules are measured with three tensors
   }
   int64_t outsideReads = 0;
   if (options.checkReads) {

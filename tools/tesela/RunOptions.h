@@ -13,7 +13,7 @@
 
 namespace tesela::tool {
 
-/// How q, k, v and o lie in memory and in files; a kernel takes both.
+/// The layout of q, k, v and o in memory and in files. A kernel takes both layouts.
 enum class Layout {
   bhsd, ///< [batch, heads, length, head dimension]
   bshd, ///< [batch, length, heads, head dimension]
@@ -31,42 +31,42 @@ struct KernelChoice {
 struct LaunchShape {
   int64_t batch = 1;
   int64_t heads = 8;
-  std::optional<int64_t> kvHeads; ///< as heads
+  std::optional<int64_t> kvHeads; ///< empty: heads
   int64_t length = 1024;
-  std::optional<int64_t> kvLength; ///< as length
+  std::optional<int64_t> kvLength; ///< empty: length
   int64_t headDim = 128;
-  std::optional<int64_t> headDimV; ///< as headDim
+  std::optional<int64_t> headDimV; ///< empty: headDim
   std::string dtype = "bf16";
   uint64_t seed = 0;                   ///< of random data
   std::vector<std::string> parameters; ///< "name=value"
-  std::set<std::string> given;         ///< the options that are not defaults: "--length"
+  std::set<std::string> given;         ///< the options that the user gave, such as "--length"
 };
 
 struct RunOptions : KernelChoice, LaunchShape {
-  std::string input;  ///< .safetensors with captures, and q, k, v or none; empty: random data
+  std::string input;  ///< .safetensors with captures, and with q, k and v or without; empty: random
   std::string output; ///< .safetensors for o, lse and gradients; empty: none
   Layout layout = Layout::bhsd;
 
   std::string inputs = "normal"; ///< the kind of random data
 
-  std::optional<double> scale;   ///< 1/sqrt(headDim)
+  std::optional<double> scale;   ///< empty: 1/sqrt(headDim)
   std::optional<double> dropout; ///< the probability; its seed is `seed`
-  std::string cacheFolder;       ///< empty: the library's choice
+  std::string cacheFolder;       ///< empty: the library's default
   bool noCache = false;
   std::string tuning = "cached"; ///< off, cached or full
   int threads = 0;               ///< of the host; 0: all
-  bool noCheck = false;          ///< so is `verify`: a sample takes the place of all rows
-  bool verify = false;           ///< the first launch, on a sample of rows
+  bool noCheck = false;          ///< do not compare all rows (`verify` compares a sample)
+  bool verify = false;           ///< check the first launch, on a sample of rows
   bool checkReads = false;       ///< report reads outside of captured tensors
-  std::optional<int> repeat;     ///< timed launches; as many as fit into a second
+  std::optional<int> repeat;     ///< timed launches; empty: as many as fit into a second
   bool gradients = false;        ///< of q, k and v: the backward pass is checked and timed
   bool ragged = false;           ///< sequences of their own lengths, one after the other
   int64_t page = 0;              ///< rows of a page of keys; 0: no pages
-  std::string positions;         ///< begin, end or given; empty: end with pages, else begin
-  std::string cache;             ///< e4m3: keys and values have 8 bits; empty: as q
-  std::string scales = "head";   ///< of the cache, what has one: head or page
-  std::string values;            ///< keys: their first columns; empty: a tensor of their own
-  bool split = false;            ///< of each sequence's keys, among work items
+  std::string positions;         ///< begin, end or given; empty: end with pages, otherwise begin
+  std::string cache;             ///< "e4m3": keys and values of 8 bits; empty: the type of q
+  std::string scales = "head";   ///< what has a scale of its own in the cache: head or page
+  std::string values;            ///< "keys": values are first columns of the keys; empty: a tensor
+  bool split = false;            ///< split each sequence's keys among work items
   bool json = false;
 };
 

@@ -11,7 +11,7 @@
 
 namespace tesela::tool {
 
-/// The middle one, or the mean of the middle two.
+/// The middle value, or the mean of the two middle values.
 static double median(const std::vector<double> &sorted) {
   size_t half = sorted.size() / 2;
   return sorted.size() % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
@@ -24,9 +24,9 @@ static double allPairs(const RunReport &report) {
   return double(p.B) * double(p.H) * double(p.Sq) * double(p.Sk);
 }
 
-/// Floating-point operations of both products over `pairs` (b, h, q, k).
-/// Of the two products of attention; of the five that its gradients need: S, dq and dk over the
-/// head dimension of q and k, dP and dv over that of v.
+/// Floating-point operations over `pairs` (b, h, q, k): of the two products of attention, or of the
+/// five products of its gradients. S, dq and dk need the head dimension of q and k; dP and dv need
+/// that of v.
 static double operations(const RunReport &report, double pairs) {
   double dQk = double(report.problem->Dqk), dV = double(report.problem->Dv);
   return 2 * pairs * (report.isBackward ? 3 * dQk + 2 * dV : dQk + dV);
@@ -279,7 +279,7 @@ std::string formatJson(const RunReport &report) {
     json["verified"] = {{"rows", report.verified->text}, {"ms", report.verified->milliseconds}};
   if (!report.milliseconds.empty())
     json["time"] = timeJson(report);
-  // A path need not be UTF-8; JSON must.
+  // A path may contain bytes that are not UTF-8, but JSON must be UTF-8.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

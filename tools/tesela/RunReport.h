@@ -18,23 +18,23 @@
 
 namespace tesela::tool {
 
-/// All that one run found out.
+/// The results of one run.
 struct RunReport {
   std::string variantPath;
   Device device;
   KernelInfo kernel;
   const Problem *problem = nullptr;
-  std::optional<uint64_t> seed; ///< of random data
-  std::string inputs;           ///< the kind of random data; empty for a file's
+  std::optional<uint64_t> seed; ///< of the random data; empty without any
+  std::string inputs;           ///< the kind of random data; empty if q, k and v come from a file
 
   bool isBackward = false;              ///< kernel and times are those of the gradients
-  std::optional<Comparison> comparison; ///< absent with --no-check, --verify and --gradients
-  /// dq, dk and dv; empty without --gradients, and with --no-check.
+  std::optional<Comparison> comparison; ///< empty with --no-check, --verify or --gradients
+  /// dq, dk and dv; empty without --gradients or with --no-check.
   std::vector<std::pair<std::string, Comparison>> gradients;
-  std::optional<Event> verified;    ///< with --verify, unless the first launch could not be
+  std::optional<Event> verified;    ///< with --verify; empty if the launch was not verified
   std::string referenceName;        ///< "interpreter" or "device oracle"
   int64_t keptPairs = -1;           ///< -1: not counted
-  double sequencePairs = -1;        ///< all pairs of sequences; -1: the problem is dense
+  double sequencePairs = -1;        ///< all pairs of sequences; -1: the tensors are dense
   std::vector<double> milliseconds; ///< of the timed launches, sorted; may be empty
 };
 

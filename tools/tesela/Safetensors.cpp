@@ -21,7 +21,7 @@ namespace tesela::tool {
 
 using nlohmann::json;
 
-/// As the format's own library has it.
+/// The limit of the format's own library.
 static constexpr uint64_t maxHeaderBytes = 100'000'000;
 
 namespace {
@@ -55,7 +55,7 @@ static const DtypeRow *findDtype(const std::string &name) {
   return nullptr;
 }
 
-/// The name as it can be printed: control characters out of a damaged file stay in it.
+/// The name without control characters, for messages: a damaged file may have any bytes.
 static std::string printable(const std::string &name) {
   std::string text = name.substr(0, 80);
   for (char &c : text)
@@ -64,7 +64,7 @@ static std::string printable(const std::string &name) {
   return '\'' + text + '\'';
 }
 
-/// One member of the header, held against the length of the data.
+/// Reads one member of the header, and checks it against the length of the data.
 static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const json &member,
                                                  uint64_t dataBytes) {
   auto damaged = [&](const std::string &what) {
@@ -119,7 +119,7 @@ static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const 
   return entry;
 }
 
-/// The tensors must tile the data.
+/// Fails unless the tensors cover the data exactly.
 static Status checkTiling(const std::map<std::string, SafetensorsFile::Entry> &entries,
                           uint64_t dataBytes) {
   std::vector<std::pair<const std::string *, const SafetensorsFile::Entry *>> order;
@@ -254,7 +254,7 @@ Status writeSafetensors(const std::string &path,
     at += bytes;
   }
   std::string header = document.dump();
-  header.resize((header.size() + 7) / 8 * 8, ' '); // the data begins at a multiple of eight
+  header.resize((header.size() + 7) / 8 * 8, ' '); // the data begins at a multiple of eight bytes
 
   char prefix[8];
   for (int i = 0; i < 8; ++i)

@@ -5,8 +5,8 @@
 //
 // The format (github.com/huggingface/safetensors): eight bytes with the header's length N, little
 // endian; N bytes of JSON, {"name": {"dtype": "BF16", "shape": [..], "data_offsets": [begin, end]},
-// ...}; then the data, row-major without gaps. The tensors must tile the data exactly:
-// nothing overlaps and no byte is left over. What is read is never trusted.
+// ...}; then the data, row-major without gaps. The tensors must cover the data exactly: nothing
+// overlaps and no byte is left over. A file is checked before it is used.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TOOLS_SAFETENSORS_H
@@ -32,12 +32,12 @@ class SafetensorsFile {
 public:
   struct Entry {
     std::string dtype;               ///< as the file names it: "BF16"
-    std::optional<ElementType> type; ///< none where Tesela has no such type
+    std::optional<ElementType> type; ///< empty if Tesela has no such type
     std::vector<int64_t> shape;
-    uint64_t begin = 0, end = 0; ///< bytes in the data
+    uint64_t begin = 0, end = 0; ///< bytes from the start of the data
   };
 
-  /// Code::inputOutput where the file cannot be read or is damaged; the sentence says where.
+  /// Code::inputOutput if the file cannot be read or is damaged; the message says where.
   static Result<SafetensorsFile> open(const std::string &path);
 
   const std::map<std::string, Entry> &entries() const { return entries_; }
@@ -57,8 +57,8 @@ private:
   std::map<std::string, Entry> entries_;
 };
 
-/// Writes `tensors` (host memory, without gaps in the order of their extents) to `path`, as
-/// writeFile does.
+/// Writes `tensors` to `path`, as writeFile does. They must be in host memory, row-major and
+/// without gaps.
 Status writeSafetensors(const std::string &path,
                         const std::vector<std::pair<std::string, Tensor>> &tensors);
 

@@ -21,7 +21,7 @@ template <typename T> Status statusOf(const Result<T> &result) {
   return result ? Status::success() : Status(result.error());
 }
 
-/// Where element [b, h, row, 0] of a view [B, H, S, D] lies.
+/// The address of element [b, h, row, 0] of a view [B, H, S, D].
 char *rowOf(const Tensor &view, int64_t b, int64_t h, int64_t row) {
   int64_t element = b * view.strides[0] + h * view.strides[1] + row * view.strides[2];
   return static_cast<char *>(view.data) + element * int64_t(elementSize(view.type));
@@ -120,7 +120,7 @@ private:
       SequenceProblem::Sequence each{problem.Sq, problem.Sk, 0, tokens};
       if (b > 0 && options.ragged)
         each.queries = upTo(problem.Sq);
-      if (b > 0) // of one length, queries are keys of their own sequence
+      if (b > 0) // with equal lengths, the queries' own tokens are the sequence's keys
         each.keys = problem.Sq == problem.Sk && options.ragged
                         ? each.queries
                         : std::min(problem.Sk, each.queries) +
@@ -139,7 +139,7 @@ private:
     Result<HostTensor> tensor = HostTensor::allocate(shape);
     if (!tensor)
       return tensor.error();
-    std::memset(tensor->data(), 0xff, tensor->bytes()); // NaN, and pages that there are not
+    std::memset(tensor->data(), 0xff, tensor->bytes()); // NaN, and page numbers that do not exist
     result.views.push_back(view.at(tensor->data()));
     result.tensors.emplace_back(name, std::move(*tensor));
     return &result.tensors.back().second;
@@ -155,7 +155,7 @@ private:
     return Status::success();
   }
 
-  /// [tokens, heads, dim] in memory, or [B, Sq, heads, dim].
+  /// Adds a tensor [tokens, heads, dim], or [B, Sq, heads, dim] without --ragged.
   Status addQueries(const char *name, ElementType type, int64_t dim) {
     Tensor shape = options.ragged
                        ? Tensor::bshd(nullptr, type, 1, problem.H, tokens, dim)
@@ -233,13 +233,14 @@ private:
                         size_t(from.extents[3]) * elementSize(from.type));
   }
 
-  /// A power of two, so that what bytes mean is exact in the problem's type.
+  /// A power of two, so that a narrow value times its scale is exact in the problem's type.
   float scaleOf(int64_t page, int64_t h) const { return std::ldexp(1.0f, int((page + h) % 3) - 5); }
   float scaleOf(int64_t b, int64_t h, int64_t j) const {
     return scaleOf(isByPage() ? table[b * pagesOfSequence() + j / options.page] : 0, h);
   }
 
-  /// The bytes of a row of the problem's, which becomes what they mean.
+  /// Narrows a row to `bytes`. The row itself gets the narrowed values, because the reference reads
+  /// it.
   void narrowRow(char *bytes, char *row, int64_t columns, float scale) const {
     for (int64_t x = 0; x < columns; ++x) {
       uint8_t byte = floatToE4m3(numberAt(row, problem.type, x) / scale);
@@ -248,7 +249,7 @@ private:
     }
   }
 
-  /// Of each head, or of each head of the pages that a sequence has.
+  /// Adds the scales of each head, or of each head of each page of a sequence.
   Status addScales(const char *name, int64_t heads) {
     std::vector<int64_t> extents(1, heads);
     if (isByPage())
@@ -269,7 +270,7 @@ private:
   }
 };
 
-/// The rows of `view` of batch b, `rows` from `first` on, as a batch of their own.
+/// `rows` rows of batch b of `view`, from row `first` on, as a view with one batch.
 Tensor partOf(Tensor view, int64_t b, int64_t first, int64_t rows) {
   int64_t element = b * view.strides[0] + first * view.strides[2];
   view.data = static_cast<char *>(view.data) + element * int64_t(elementSize(view.type));
@@ -278,7 +279,7 @@ Tensor partOf(Tensor view, int64_t b, int64_t first, int64_t rows) {
   return view;
 }
 
-/// The captured tensor as sequence b has it, which has `extents`.
+/// The captured tensor as sequence b sees it: of its batch, with its lengths.
 Tensor captureOf(Tensor view, const VariantParameter &parameter, int64_t b,
                  const SequenceProblem::Sequence &sequence) {
   for (size_t axis = 0; axis < parameter.extents.size(); ++axis) {
@@ -295,7 +296,7 @@ Tensor captureOf(Tensor view, const VariantParameter &parameter, int64_t b,
   return view;
 }
 
-/// Without the rows of a reference before `first`.
+/// Removes the rows before `first` from a reference.
 void dropRows(Reference &reference, int64_t first) {
   auto drop = [&](std::vector<double> &values, int64_t width) {
     std::vector<double> kept;
@@ -348,8 +349,8 @@ Result<Comparison> SequenceProblem::check(KernelOptions options, const Problem &
     int64_t b = int64_t(index), first = isRagged ? each.start : 0;
     if (each.queries == 0)
       continue;
-    // Positions before the first query's are rows of zeros that nobody looks at. A sequence whose
-    // queries begin before its keys has none.
+    // Queries before the first one are rows of zeros in the reference; their results are dropped.
+    // With a negative offset there are no such rows.
     int64_t before = std::max<int64_t>(each.offset, 0);
     LaunchArguments arguments = problem.hostArguments();
     Result<HostTensor> q = HostTensor::allocate(Tensor::contiguous(
@@ -370,7 +371,7 @@ Result<Comparison> SequenceProblem::check(KernelOptions options, const Problem &
     Result<Reference> reference = hostReference(options, arguments, threads);
     if (!reference)
       return reference.error();
-    // Those of the rows of zeros are among them.
+    // The count includes pairs of the rows of zeros, so it is not used.
     keptPairs = before > 0 || keptPairs < 0 ? -1 : keptPairs + reference->keptPairs;
     dropRows(*reference, before);
     Tensor o = partOf(views[3], isRagged ? 0 : b, first, each.queries);
@@ -433,7 +434,7 @@ void DeviceSequences::place(LaunchArguments &arguments) const {
   constexpr size_t count = std::size(members);
   for (size_t i = 0; i < buffers.size(); ++i) {
     Tensor &tensor = i < count ? *members[i] : arguments.tensors[i - count].tensor;
-    if (tensor.rank > 0) // the kernel takes it
+    if (tensor.rank > 0) // otherwise the kernel does not take this tensor
       tensor = tensor.at(buffers[i].data());
   }
 }

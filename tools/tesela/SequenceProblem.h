@@ -15,50 +15,50 @@
 
 namespace tesela::tool {
 
-/// A Problem whose batches are sequences of their own lengths (`run --ragged`), with keys and
-/// values in pages (`--page`): its q, k and v, moved to where a server has them, in host memory.
-/// All that no sequence has is NaN, and what the table says behind a sequence's end names no page.
+/// A Problem whose batches are sequences of their own lengths (`run --ragged`), perhaps with keys
+/// and values in pages (`--page`). q, k and v are at the places that a server would use, on the
+/// host. Memory without a sequence is NaN. Table entries after a sequence's end name no page.
 struct SequenceProblem {
-  /// Of a sequence: its numbers of queries and keys, where its first query stands among the keys,
-  /// and where its first query lies among all sequences'.
+  /// The numbers of queries and keys of a sequence, the position of its first query among its keys
+  /// (`offset`), and the place of its first query among the queries of all sequences (`start`).
   struct Sequence {
     int64_t queries = 0, keys = 0, offset = 0, start = 0;
   };
   std::vector<Sequence> sequences;
-  /// The bindings of the template, but how many work items share keys; and the template.
+  /// The template's bindings, without the number of work items that share keys; and the template.
   std::vector<std::string> bindings;
   std::string algorithm;
-  /// q, k, v, o, lse, and what says where sequences lie: the names of a launch's tensors.
+  /// q, k, v, o, lse, and the tensors that say where sequences are. Names are those of a launch.
   std::vector<NamedTensor> tensors;
-  /// How a launch sees them; by `tensors`.
+  /// The views that a launch gets, in the order of `tensors`.
   std::vector<Tensor> views;
 
-  /// A launch's arguments, with addresses in the host's memory.
+  /// The arguments of a launch, with host addresses.
   LaunchArguments arguments(const Problem &problem) const;
-  /// Pairs of a query and a key of its sequence, of all heads.
+  /// The pairs of a query and a key of the same sequence, over all heads.
   double pairs(const Problem &problem) const;
-  /// How the results compare with the interpreter's, sequence by sequence: the worst of them.
-  /// `options`: of attention itself. Adds up kept pairs; -1 where queries stand behind a cache.
+  /// Compares each sequence with the interpreter, and gives the worst comparison. `options`: those
+  /// of dense attention. Sums up the kept pairs; -1 if queries are at positions after 0.
   Result<Comparison> check(KernelOptions options, const Problem &problem,
                            const VariantInfo &variant, int threads, int64_t &keptPairs) const;
 };
 
-/// The first sequence has `problem`'s extents, the others random ones below. Code::invalidArgument
-/// where the variant has a tensor of an extent that sequences do not have.
+/// The first sequence has `problem`'s extents; the others have random, smaller ones.
+/// Code::invalidArgument if the variant has a tensor with an extent that sequences do not have.
 Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &problem,
                                       const VariantInfo &variant);
 
-/// The same in the device's memory: the results are filled with NaN.
+/// The tensors of a SequenceProblem in device memory. The results are filled with NaN.
 class DeviceSequences {
 public:
   static Result<DeviceSequences> create(const Context &context, const SequenceProblem &host);
 
-  /// Addresses in the device's memory in place of those in the host's, but for captured tensors.
+  /// Replaces the host addresses of `arguments` by device addresses, except for captured tensors.
   void place(LaunchArguments &arguments) const;
   Status copyResults(const Context &context, SequenceProblem &host) const;
 
 private:
-  std::vector<Buffer> buffers; ///< by SequenceProblem::tensors
+  std::vector<Buffer> buffers; ///< in the order of SequenceProblem::tensors
 };
 
 } // namespace tesela::tool

@@ -12,7 +12,7 @@
 
 namespace tesela::tool {
 
-/// The errno of what failed first; 0: nothing did.
+/// The errno of the first failure; 0 if nothing failed.
 static int failure = 0;
 
 void print(std::string_view text) {
@@ -21,7 +21,7 @@ void print(std::string_view text) {
 }
 
 Status finishOutput() {
-  // What failed before lies in no buffer: flushing succeeds after it.
+  // fwrite may have failed and dropped its text. Then fflush succeeds, so `failure` must be kept.
   if (std::fflush(stdout) != 0 && failure == 0)
     failure = errno;
   if (failure == 0 && std::ferror(stdout) != 0)

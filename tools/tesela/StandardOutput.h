@@ -11,10 +11,10 @@
 
 namespace tesela::tool {
 
-/// Prints to standard output; what fails is told by finishOutput.
+/// Prints to standard output. finishOutput reports a failure.
 void print(std::string_view text);
 
-/// Brings out what was printed. Code::inputOutput says why not all of it was.
+/// Flushes what was printed. Code::inputOutput, with the reason, if some of it was not written.
 Status finishOutput();
 
 } // namespace tesela::tool

@@ -23,7 +23,7 @@ namespace tesela::tool {
 
 namespace {
 
-/// An interrupt ends the race at its next step: nothing half done stays behind.
+/// Ctrl-C ends the race at its next step, so that nothing half-written is left.
 volatile std::sig_atomic_t interrupted = 0;
 void onInterrupt(int) { interrupted = 1; }
 
@@ -47,7 +47,7 @@ Result<Context> createContext(const TuneCommandOptions &options) {
   return tool::createContext(options, std::move(context));
 }
 
-/// Prints what is kept.
+/// Prints the kept choices (--show).
 int show(const TuneCommandOptions &options, const Context &context, const KernelOptions &kernel,
          const std::string &name) {
   Result<std::vector<TunedChoice>> choices = tunedChoices(context, kernel);
@@ -69,14 +69,14 @@ int tune(const TuneCommandOptions &options) {
     return reportBadInput(Error(Code::invalidArgument,
                                 "--table takes what is kept, and --no-cache keeps nothing: leave "
                                 "one of them out."));
-  // Before the race: its time would be lost.
+  // Checked before the race, because otherwise the race would be in vain.
   if (!options.table.empty())
     if (Status table = addToTable(options.table, {}); !table)
       return reportBadInput(Error(
           table.code(),
           fmt::format("{}. --table adds to a table of tuned schedules: name one, or a new file.",
                       table.error().message())));
-  // What is kept is asked for by the kernel alone; a `const` parameter is a part of it.
+  // --show looks up a kernel, and only `const` parameters are part of a kernel.
   Result<std::vector<ScalarArgument>> scalars = options.show
                                                     ? parseConstants(options.parameters, variant)
                                                     : parseScalars(options.parameters, variant);
@@ -127,7 +127,8 @@ int tune(const TuneCommandOptions &options) {
   TuneOptions tuning;
   tuning.seconds = options.seconds;
   tuning.exhaustive = options.exhaustive;
-  // Whoever tunes has the device to himself: tensors of large launches may take their room.
+  // While tuning, nothing else should use the device, so a large launch may use a quarter of its
+  // memory.
   tuning.memoryBytes = std::max(tuning.memoryBytes, context->device().memoryBytes / 4);
   tuning.keep = !options.noCache;
   tuning.limits.cancelled = stop.get_token();

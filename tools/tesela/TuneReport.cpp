@@ -14,7 +14,7 @@ namespace tesela::tool {
 
 using nlohmann::ordered_json;
 
-/// Rows of the table.
+/// The number of rows of the table.
 static constexpr size_t mostRows = 10;
 
 static std::vector<std::string> choicesOf(const std::string &schedule) {
@@ -42,7 +42,7 @@ static const Trial *heuristicOf(const TuneReport &report) {
   return found == report.trials.end() ? nullptr : &*found;
 }
 
-/// "99 %", "less than 50 %" is told as it is.
+/// A share in percent: "99 %".
 static std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 std::string formatText(const TunedVariant &tuned) {
@@ -90,7 +90,7 @@ std::string formatText(const TunedVariant &tuned) {
 }
 
 static std::string dump(const ordered_json &json) {
-  // A path need not be UTF-8; JSON must.
+  // A path may contain bytes that are not UTF-8, but JSON must be UTF-8.
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -14,7 +14,7 @@
 
 namespace tesela::tool {
 
-/// A race and what it was of.
+/// The result of a race, and the launch that was tuned.
 struct TunedVariant {
   std::string name, path;
   Device device;
@@ -23,16 +23,16 @@ struct TunedVariant {
   TuneReport report;
 };
 
-/// As lines for people: the choice, a table of the best ten.
+/// The result as lines of text: the choice, and a table of the best ten schedules.
 std::string formatText(const TunedVariant &tuned);
-/// As one JSON object, with every schedule.
+/// The result as one JSON object, with every schedule.
 std::string formatJson(const TunedVariant &tuned);
 
-/// What is kept for a kernel.
+/// The choices that are kept for a kernel, as text.
 std::string formatText(const std::string &name, const std::vector<TunedChoice> &choices);
 std::string formatJson(const std::string &name, const std::vector<TunedChoice> &choices);
 
-/// Of the choices in `schedule` those that `base` does not make: "block_m = 32".
+/// The choices in `schedule` that differ from those in `base`: "block_m = 32".
 std::string differences(const std::string &schedule, const std::string &base);
 
 } // namespace tesela::tool

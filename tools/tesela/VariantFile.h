@@ -14,26 +14,26 @@
 namespace tesela::tool {
 
 struct VariantFile {
-  std::string path; ///< as diagnostics name it
+  std::string path; ///< the name in diagnostics
   std::string text;
 };
 
-/// Reads the variant that the command line calls `name`: a path, "-" for standard input, or
-/// the name of a library variant ("causal"). A file of that name wins over the library.
-/// At most 1 MiB.
+/// Reads the variant `name`: a path, "-" for standard input, or the name of a library
+/// variant ("causal"). A file of that name takes precedence over the library. At most 1
+/// MiB.
 Result<VariantFile> readVariant(const std::string &name);
 
-/// A variant that may be compiled.
+/// A variant that was read and checked.
 struct OpenedVariant {
   VariantFile file;
   VariantInfo info;
 };
 
-/// readVariant and checkVariant; prints the warnings.
+/// Calls readVariant and checkVariant, and prints the warnings.
 Result<OpenedVariant> openVariant(const std::string &name);
 
-/// The names of the library's variants, sorted; empty where its folder is not found. The folder
-/// is ../share/tesela/variants, seen from the executable.
+/// The names of the library's variants, sorted. Empty if their folder is not found; it is
+/// ../share/tesela/variants, relative to the executable.
 std::vector<std::string> libraryVariants();
 
 } // namespace tesela::tool

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Python functions as texts of Tesela's language."""
+"""Translates Python functions into texts of Tesela's language."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ def trace(
     """The text of a function, and the values of the text's parameters.
 
     Args:
-        function: gets the indices by the names of its arguments (`b h hkv q k`, the extents
-            `B H Hkv Sq Sk`, the score `s`, or FlexAttention's `batch head q_idx kv_idx score`). It
-            returns a condition, which is a mask, or a number, which is a score.
-        arguments: values for its other arguments, numbers or tensors. A function under the name
-            `mask`, `score` or `sink`, which no argument may have, is that statement of the text.
+        function: gets indices by the names of its arguments (`b h hkv q k`, the extents `B H Hkv Sq
+            Sk`, the score `s`, or FlexAttention's `batch head q_idx kv_idx score`). It returns a
+            condition, which becomes the mask, or a number, which becomes the score.
+        arguments: values for the function's other arguments, numbers or tensors. A function under
+            the name `mask`, `score` or `sink` becomes that statement of the text; no argument may
+            have such a name.
 
     Raises:
-        TraceError: at the user's line, with what was found there and what to write instead.
+        TraceError: the function cannot be translated. The error points at the user's line, and says
+            what is wrong there and what to write instead.
     """
     if not arguments:
         return traced({"": function}, {}, {})
@@ -39,14 +41,14 @@ def trace(
 def trace_flex(
     mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
 ) -> tuple[str, dict[str, Any]]:
-    """The text of FlexAttention's functions, whose arguments go by their places."""
+    """The text of FlexAttention's functions. Their arguments are given by position."""
     return traced(_given(mask_mod, score_mod), {}, _FLEX)
 
 
 def plan_flex(
     mask_mod: Callable[..., Any] | None, score_mod: Callable[..., Any] | None
 ) -> tuple[str, tuple[Any, ...]]:
-    """For torch.compile: the text, and what `values` takes behind the functions."""
+    """For torch.compile: the text, and the arguments of `values` after the functions."""
     found, _ = held(_given(mask_mod, score_mod), {}, _FLEX)
     return found.text, tuple(plan(found))
 

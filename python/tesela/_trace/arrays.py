@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: A002 - arguments are called as the frameworks call them
-"""Functions of whole axes: reductions, which become the language's, and the orders of axes."""
+# ruff: noqa: A002 - arguments have the names that the frameworks use
+"""Functions of whole axes: reductions (reductions of the language, too), and orders of axes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _isin(elements: Any, test_elements: Any, **_: Any) -> Any:
 
 @named("bucketize", "digitize")
 def _bucketize(input: Any, boundaries: Any, *, right: bool = False, **_: Any) -> Any:
-    """How many of the boundaries, which ascend, are below."""
+    """How many of the sorted boundaries are below each element."""
     graph = graph_of(input, boundaries)
     x, bounds = operand(graph, input), operand(graph, boundaries)
     x = x[..., None]

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Shifts and bitwise operators of i32, written with the language's `* / % +`.
 
-The language's `/` rounds down and its `%` has the divisor's sign, so on two's complement `x / 2**n`
-is a shift to the right and `x % 2**n` keeps the n lowest bits, also of negative numbers.
+The language's `/` rounds down, and its `%` has the divisor's sign. So on two's complement `x /
+2**n` is a shift to the right, and `x % 2**n` keeps the n lowest bits, also for negative numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIGN: Final = 2**31
 
 
 def may(node: Node) -> int:
-    """The bits of an i32 that can be 1."""
+    """The bits of an i32 that may be 1."""
     if node.may is None:
         node.may = _may(node)
     return node.may
@@ -121,7 +121,7 @@ def _count(n: Node) -> int:
 
 
 def both(graph: Graph, a: Node, b: Node) -> Node:
-    """`&`: of two bools, or bit by bit."""
+    """`&` of two bools, or bit by bit of two i32."""
     if a.type == b.type == BOOL:
         return graph.both(a, b)
     a, b = _integers(graph, "&", a, b)
@@ -136,21 +136,21 @@ def both(graph: Graph, a: Node, b: Node) -> Node:
 
 
 def either(graph: Graph, a: Node, b: Node) -> Node:
-    """`|`: of two bools, or bit by bit."""
+    """`|` of two bools, or bit by bit of two i32."""
     if a.type == b.type == BOOL:
         return graph.either(a, b)
     return _either(graph, "|", *_integers(graph, "|", a, b))
 
 
 def differing(graph: Graph, a: Node, b: Node) -> Node:
-    """`^`: of two bools, or bit by bit."""
+    """`^` of two bools, or bit by bit of two i32."""
     if a.type == b.type == BOOL:
         return graph.compare("!=", a, b)
     return _either(graph, "^", *_integers(graph, "^", a, b))
 
 
 def inverted(graph: Graph, a: Node) -> Node:
-    """`~`: of a bool, or bit by bit."""
+    """`~` of a bool, or bit by bit of an i32."""
     if a.type == BOOL:
         return graph.negation(a)
     if a.type != I32:
@@ -163,13 +163,13 @@ def _either(graph: Graph, op: str, a: Node, b: Node) -> Node:
         return graph.arithmetic("+", a, b)
     if a is b:
         return a if op == "|" else graph.constant(0)
-    # Which bits are wanted is known where the value is used, as in '(x | x << 8) & 0xff'.
+    # Only the use of the value says which bits are needed, as in '(x | x << 8) & 0xff'.
     graph.has_bits = True
     return graph.node(op, I32, None, (a, b))
 
 
 def _masked(graph: Graph, a: Node, mask: int) -> Node:
-    """The bits of `a` that are in `mask`: the sum of its runs."""
+    """The bits of `a` that are in `mask`: a sum over the runs of ones in `mask`."""
     wanted = may(a)
     if wanted & ~mask == 0:
         return a
@@ -213,7 +213,7 @@ def _bit_by_bit(graph: Graph, a: Node, b: Node, bits: int) -> Node:
 
 
 def power(graph: Graph, base: int, exponent: Node) -> Node:
-    """`base ** exponent` of i32, which wraps; the exponent is taken as from 0 to 31."""
+    """`base ** exponent` of i32, which wraps. The exponent is taken modulo 32."""
     result = graph.constant(1)
     for i in range(5):
         factor = (pow(base, 1 << i, 1 << 32) + _SIGN) % (1 << 32) - _SIGN
@@ -226,7 +226,7 @@ def power(graph: Graph, base: int, exponent: Node) -> Node:
 
 
 def lowered(graph: Graph, node: Node) -> Node:
-    """`node` without `|` and `^` of two i32.
+    """`node` with `|` and `^` of two i32 replaced by arithmetic.
 
     `a | b` is `a + b - (a & b)`, and `a ^ b` is `a + b - 2 * (a & b)`.
     """

@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A user's function in which every captured number and tensor is a traced value.
+"""Makes copies of a user's functions in which captured numbers and tensors are traced values.
 
-The function is made anew from its code, with cells, globals and defaults that hold traced values in
-the place of numbers and tensors; so are the functions it calls. Nothing of the user's is changed.
-What decides how the function runs but is no number, such as a string, a bool or the code of a
-function that it calls, is remembered as a condition of the trace.
+A copy has the function's code, with cells, globals and defaults that hold traced values in place of
+numbers and tensors. The functions that it calls are copied too. The user's own objects do not
+change. Anything else that decides how the function runs, such as a string, a bool or the code of a
+function that it calls, is stored as a condition of the trace.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from .paths import Cell, Global, Path, attribute, item
 from .tensors import is_tensor
 from .value import Traced
 
-#: What decides how a function runs, and is compared by its value.
+#: Types of values that decide how a function runs and are compared by value.
 _PLAIN: Final = frozenset((bool, str, bytes, type(None), type(...), set, frozenset, range, complex))
 
 
 class Registry(Protocol):
-    """What the tracer does with captures."""
+    """The part of the tracer that the rewriter calls."""
 
     def captured_number(self, path: Path, value: int | float, hint: str) -> Any:
         """A number as a traced value."""
@@ -36,11 +36,11 @@ class Registry(Protocol):
         """A tensor as a traced array."""
 
     def require(self, path: Path, value: Any) -> None:
-        """The trace holds only while `path` leads to an equal of `value`."""
+        """Requires `path` to lead to an object equal to `value`, or else the trace is not valid."""
 
 
 class Rewriter:
-    """Makes the functions of one trace anew."""
+    """Copies the functions of one trace."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -50,7 +50,7 @@ class Rewriter:
         self._globals: dict[tuple[int, str], Any] = {}
 
     def wrapped(self, value: Any, path: Path, hint: str) -> Any:
-        """`value` as a traced function sees it; `hint` is what the user calls it."""
+        """`value` as a traced function sees it. `hint` is the user's name for it."""
         kind = type(value)
         if kind is int or kind is float:
             return self._registry.captured_number(path, value, hint)
@@ -81,7 +81,7 @@ class Rewriter:
         return self._left(value, path)
 
     def _left(self, value: Any, path: Path) -> Any:
-        """A framework's function or object, which is called as it is."""
+        """A function or object of a framework, which is called as it is."""
         self._registry.require(path, value)
         return frameworks.callable_for(value)
 
@@ -147,7 +147,7 @@ class Rewriter:
         return known
 
     def function(self, function: Any, path: Path) -> Any:
-        """A function of the user's, made anew."""
+        """The copy of a user's function."""
         known = self._functions.get(id(function))
         if known is not None:
             return known
@@ -171,12 +171,12 @@ class Rewriter:
             self._cells.setdefault(id(cell), types.CellType())
         closure = tuple(self._cells[id(cell)] for cell in old)
         new = types.FunctionType(code, namespace, function.__name__, None, closure)
-        self._functions[id(function)] = new  # before what follows: functions may call each other
+        self._functions[id(function)] = new  # before the cells: functions may call each other
         for i, cell in enumerate(old):
             if fresh[i]:
                 try:
                     value = cell.cell_contents
-                except ValueError:  # not yet assigned
+                except ValueError:  # the cell has no value yet
                     continue
                 name = code.co_freevars[i]
                 closure[i].cell_contents = self.wrapped(value, (*path, Cell(i)), name)
@@ -184,7 +184,7 @@ class Rewriter:
         return new
 
     def global_name(self, function: types.FunctionType, path: Path, name: str) -> Any:
-        """What a function finds under a name of its module."""
+        """The value of a name of the function's module."""
         key = (id(function.__globals__), name)
         if key not in self._globals:
             value = function.__globals__[name]
@@ -207,7 +207,7 @@ class Rewriter:
 
 
 class Recorder:
-    """An object or a module of the user's, whose attributes are wrapped when they are asked for."""
+    """A user's object or module. Its attributes are wrapped when they are read."""
 
     __slots__ = ("_known", "_path", "_rewriter", "_value")
 
@@ -260,9 +260,9 @@ class Recorder:
 
 
 def _original(wrapper: Any) -> str | None:
-    """The attribute with the user's function that a framework's wrapper holds.
+    """The name of the attribute in which a framework's wrapper holds the user's function.
 
-    Such wrappers are made by functools.cache, torch.compile, torch.no_grad and jax.jit.
+    functools.cache, torch.compile, torch.no_grad and jax.jit make such wrappers.
     """
     for name in ("__wrapped__", "_torchdynamo_orig_callable"):
         inner = getattr(wrapper, "__dict__", {}).get(name)
@@ -272,16 +272,17 @@ def _original(wrapper: Any) -> str | None:
 
 
 def _is_left(function: types.FunctionType) -> bool:
-    """Whether a function is called as it is.
+    """Whether a function is called as it is, not copied.
 
-    That is a framework's, unless it calls functions of the user's, as PyTorch's and_masks does.
+    This holds for a framework's function, unless it calls user's functions, as PyTorch's and_masks
+    does.
     """
     module = function.__module__ or ""
     return is_library(module) and not module.startswith("torch.nn.attention.flex_attention")
 
 
 class _Globals(dict[str, Any]):
-    """The module of a function that was made anew: a name is wrapped when it is looked up."""
+    """The globals of a copied function: a value is wrapped when its name is looked up."""
 
     def __init__(self, rewriter: Rewriter, function: types.FunctionType, path: Path) -> None:
         name = function.__globals__.get("__name__", "__main__")
@@ -292,6 +293,6 @@ class _Globals(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name not in self._function.__globals__:
-            raise KeyError(name)  # Python looks among its own functions then
+            raise KeyError(name)  # then Python looks among its built-in functions
         value = self[name] = self._rewriter.global_name(self._function, self._path, name)
         return value

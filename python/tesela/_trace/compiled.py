@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Traces within torch.compile.
 
-The text is a constant of PyTorch's graph. The values of its parameters are found by Python that
-PyTorch follows, so that numbers and tensors are arguments of the graph. What decides the text is a
-guard: where it changes, PyTorch compiles again.
+The text is a constant of PyTorch's graph. Python code that PyTorch traces finds the values of its
+parameters, so numbers and tensors become arguments of the graph. Whatever decides the text becomes
+a guard: if it changes, PyTorch compiles again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .paths import Cell, Global, Path
 if TYPE_CHECKING:
     from .tracer import Trace
 
-#: A step, as words that PyTorch can follow: what it is, and of what.
+#: A step of a path in plain values that PyTorch can trace: (kind, key).
 Steps = tuple[tuple[str, Any], ...]
 
 
 def steps_of(path: Path) -> Steps:
-    """A path in words."""
+    """A path as plain values."""
     return tuple(map(_word, path))
 
 
@@ -41,7 +41,7 @@ def _word(step: Any) -> tuple[str, Any]:
 
 
 def walked(value: Any, steps: Steps) -> Any:
-    """What `steps` lead to. PyTorch follows this function."""
+    """The object at the end of `steps`. PyTorch traces this function."""
     for kind, key in steps:
         if kind == "cell":
             value = value.__closure__[key].cell_contents
@@ -57,13 +57,13 @@ def walked(value: Any, steps: Steps) -> Any:
 
 
 class Plan(NamedTuple):
-    """Where the values of a trace are, and what must be where for it to hold.
+    """Where the values of a trace's parameters are, and the conditions for the trace.
 
     Attributes:
-        parameters: names of parameters, paths to their values, and whether these are tensors
-            without axes.
-        conditions: paths, and what they lead to: a constant, or None of a function, whose code
-            PyTorch guards when it goes there.
+        parameters: for each parameter its name, the path to its value, and whether the value is a
+            tensor without axes.
+        conditions: a path, and the constant that it must lead to; None for a function, whose code
+            PyTorch guards itself.
         shared: pairs of paths that lead to the same tensor.
     """
 
@@ -84,7 +84,7 @@ def plan(trace: Trace) -> Plan:
     conditions: list[tuple[Steps, Any]] = []
     for path, expected in [*trace.conditions, *trace.specialized]:
         if path[-1] is type:
-            continue  # PyTorch guards the type of an object whose attributes it reads
+            continue  # PyTorch guards the type of an object whose attributes are read
         if isinstance(expected, types.CodeType):
             conditions.append((steps_of(path[:-1]), None))
         else:
@@ -95,11 +95,11 @@ def plan(trace: Trace) -> Plan:
 
 
 def values(roots: tuple[Any, ...], parameters: Any, conditions: Any, shared: Any) -> dict[str, Any]:
-    """The values of the parameters, by the parts of a plan. PyTorch follows this function."""
+    """The values of the parameters, from the parts of a plan. PyTorch traces this function."""
     for steps, expected in conditions:
         found = walked(roots, steps)
         is_other = found is roots if expected is None else found != expected
-        if is_other:  # asking makes PyTorch look; what it saw becomes a guard
+        if is_other:  # because of this test PyTorch makes a guard for the value
             raise RuntimeError("a traced function changed while torch.compile followed it")
     for steps, others in shared:
         if walked(roots, steps) is not walked(roots, others):

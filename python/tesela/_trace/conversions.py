@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: A002, A006 - arguments are called as the frameworks call them
-"""Conversions between types, and values that a function makes of others."""
+# ruff: noqa: A002, A006 - arguments have the names that the frameworks use
+"""Conversions between types, and functions that make values from other values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .value import ALIASES, TABLE, Traced, operand
 
 _INTEGERS: Final = ("int32", "int64", "int", "long", "i32", "i64")
 _FLOATS: Final = ("float32", "float16", "bfloat16", "float", "half")
-#: Rounding to a narrower type is left out: what follows is computed in f32.
+#: Rounding to these narrower types is not done: everything is computed in f32.
 
 
 def converted(input: Any, dtype: Any) -> Any:
@@ -68,7 +68,7 @@ def _same(input: Any, *_: Any, **__: Any) -> Any:
     return input
 
 
-# Making values
+# Functions that make values
 
 
 def _full(input: Any, value: Any, dtype: Any = None) -> Any:

@@ -1,13 +1,13 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What follows from an equality that stands beside a comparison.
+"""Uses an equality to simplify a comparison beside it.
 
-Masks of documents count tokens from the beginning of each document:
+Masks of documents often count tokens from the beginning of each document:
 
     id[q] == id[k] && q - start[id[q]] >= k - start[id[k]]
 
-Where the identities are equal so are the starts, which leave `q >= k`. The analysis can then say
-which tiles are empty, and a kernel reads no starts.
+If the document numbers are equal, so are the starts, and `q >= k` is left. The analysis can then
+say which tiles are empty, and a kernel does not read the starts.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from collections.abc import Callable
 
 from .graph import BOOL, I32, Graph, Node, in_order, number_of
 
-#: An equality: the first may stand for the second.
+#: An equality. The first node may replace the second.
 _Fact = tuple[Node, Node]
-#: A sum of nodes with factors; a constant has the key None.
+#: A sum: node -> factor. The constant has the key None.
 _Sum = dict[Node | None, int]
 
 
 def simplified(graph: Graph, node: Node, facts: tuple[_Fact, ...] = ()) -> Node:
-    """`node`, a condition or a number, where `facts` hold."""
+    """`node`, a condition or a number, simplified where `facts` hold."""
     if node.op == "&&":
         parts = _conjuncts(node)
         own = tuple(fact for part in parts for fact in _facts(part))
@@ -75,7 +75,7 @@ def _rebuilt(graph: Graph, node: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def _compared(graph: Graph, node: Node, facts: tuple[_Fact, ...]) -> Node:
-    """A comparison without what is the same on both sides."""
+    """A comparison without the terms that are the same on both sides."""
     left, right = (_sum_of(arg) for arg in node.args)
     before = len(left) + len(right)
     left, right = (_replaced(graph, side, facts) for side in (left, right))

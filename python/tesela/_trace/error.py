@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The error of a function that cannot be traced, and the user's line it points at."""
+"""The error for a function that cannot be traced. It names the user's line."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from types import FrameType, TracebackType
 
 from tesela._errors import InvalidVariantError
 
-#: Packages whose frames are not the user's.
+#: Packages whose frames do not belong to the user.
 LIBRARIES = frozenset(sys.stdlib_module_names | {"jax", "jaxlib", "numpy", "torch"}) - {"__main__"}
 
 
 class TraceError(InvalidVariantError):
-    """A Python function that does not become a variant.
+    """A Python function cannot become a variant.
 
-    The message names the user's file and line, says what was found there, and what to write
+    The message names the user's file and line, and says what is wrong there and what to write
     instead.
     """
 
 
 class TraceAttributeError(TraceError, AttributeError):
-    """The same for an attribute that a traced value does not have, so that `hasattr` works."""
+    """The same for a missing attribute of a traced value, so that `hasattr` works."""
 
 
 def is_library(module: str) -> bool:
-    """Whether a module of this name is not the user's: Python's own, PyTorch, NumPy, JAX."""
+    """Whether a module is not the user's: it belongs to Python, PyTorch, NumPy or JAX."""
     return module.partition(".")[0] in LIBRARIES
 
 
@@ -58,7 +58,7 @@ def _message(sentence: str, place: tuple[str, str] | None) -> str:
 
 
 def error(sentence: str, kind: type[TraceError] = TraceError) -> TraceError:
-    """An error at the user's line that is being executed now."""
+    """An error at the user's line that is executed at the moment."""
     return kind(_message(sentence, _place()))
 
 
@@ -72,7 +72,7 @@ def error_of_definition(sentence: str, function: object) -> TraceError:
 
 
 def error_of_exception(exception: Exception, trace: TracebackType | None) -> TraceError:
-    """An exception of the user's own function, as an error at the user's line that raised it."""
+    """An exception of the user's own function, as an error at the line that raised it."""
     place: tuple[str, str] | None = None
     while trace is not None:
         if _is_users(trace.tb_frame):

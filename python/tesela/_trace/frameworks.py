@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What stands for Python's built-in functions, `math` and jax.numpy while a function is traced.
+"""Replacements for Python's built-in functions, `math` and jax.numpy while a function is traced.
 
-PyTorch and NumPy hand a traced value to the value itself. `min(q, k)` and `math.exp(x)` would ask
-it for a truth value or a float, and jax.numpy refuses what is no array of its own. A function that
-is traced has others in their places, which look whether an argument is a traced value.
+PyTorch and NumPy call methods of a traced value. But `min(q, k)` would ask it for a truth value,
+`math.exp(x)` for a float, and jax.numpy accepts only its own arrays. So a traced function sees
+replacements, which check whether an argument is a traced value.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _JAX: Final = frozenset(("jax", "jaxlib"))
 
 
 def is_traced(value: Any) -> bool:
-    """Whether an argument is, or has in it, a traced value."""
+    """Whether an argument is a traced value, or contains one."""
     if isinstance(value, (tuple, list)):
         return any(is_traced(each) for each in value)
     return isinstance(value, Traced)
 
 
 def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
-    """`function`, but of traced arguments what the table has under its name."""
+    """Calls `function`, or for traced arguments the function `name` of the table."""
 
     @functools.wraps(function, updated=())
     def chosen(*args: Any, **kwargs: Any) -> Any:
@@ -51,14 +51,14 @@ def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
 
 
 def _as_known(value: Any) -> Any:
-    """Captured numbers as they are now; the trace holds while they stay so."""
+    """Captured numbers as their present values. The trace is valid while these stay the same."""
     if isinstance(value, (tuple, list)):
         return type(value)(map(_as_known, value))
     return value.item() if isinstance(value, Value) else value
 
 
 class _Module:
-    """A module whose functions are replaced when they are asked for."""
+    """A module whose functions are replaced when they are read."""
 
     def __init__(self, module: types.ModuleType) -> None:
         self._module = module
@@ -76,7 +76,7 @@ _modules: dict[str, _Module] = {}
 
 
 def module_for(module: types.ModuleType) -> Any:
-    """A module as a traced function sees it; None for one of the user's."""
+    """A module as a traced function sees it; None for a user's module."""
     name = module.__name__
     if name == "math" or name.partition(".")[0] in _JAX:
         if name not in _modules:
@@ -86,7 +86,7 @@ def module_for(module: types.ModuleType) -> Any:
 
 
 def callable_for(value: Any) -> Any:
-    """A function or class of a framework's as a traced function sees it."""
+    """A framework's function or class as a traced function sees it."""
     if isinstance(value, type) or not callable(value):
         return value
     module = getattr(value, "__module__", None) or type(value).__module__
@@ -99,7 +99,7 @@ def callable_for(value: Any) -> Any:
 
 
 def is_frameworks(value: Any) -> bool:
-    """Whether an object is a framework's, such as a dtype or a device."""
+    """Whether an object belongs to a framework, such as a dtype or a device."""
     kind = type(value)
     root = kind.__module__.partition(".")[0]
     if root in ("torch", "numpy", "jax", "jaxlib"):
@@ -114,7 +114,7 @@ def is_module_of_torch(value: Any) -> bool:
 
 
 def autograd_function(owner: Any) -> Any:
-    """`owner`, if it is a class of torch.autograd.Function with a forward that has no context."""
+    """`owner`, if it is a subclass of torch.autograd.Function whose forward takes no context."""
     torch = state.framework("torch")
     if torch is None or not isinstance(owner, type):
         return None
@@ -125,7 +125,7 @@ def autograd_function(owner: Any) -> Any:
 
 
 def python_number(value: Any) -> bool | int | float | None:
-    """The number of a NumPy scalar or a class derived from int or float; None of anything else."""
+    """The value of a NumPy scalar, or of a subclass of int or float; None for anything else."""
     if isinstance(value, (bool, int, float)):
         return float(value) if isinstance(value, float) else int(value)
     numpy = state.framework("numpy")
@@ -157,7 +157,7 @@ def _extreme(name: str) -> Callable[..., Any]:
 
 
 def _conversion(kind: type) -> Callable[..., Any]:
-    """int, float or bool, but of a traced value a traced value."""
+    """int, float or bool; for a traced value the result is a traced value."""
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Traced):
@@ -173,7 +173,7 @@ _CLASSES: Final[dict[Any, type]] = {}
 
 
 def _is_instance(value: Any, classes: Any) -> bool:
-    """isinstance, for which a captured number is one, and a captured object what it is."""
+    """isinstance, for which captured numbers and captured objects are what they stand for."""
     if isinstance(classes, tuple):
         return any(_is_instance(value, each) for each in classes)
     kind: Any = classes

@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: A001, A002 - arguments are called as the frameworks call them
-"""What PyTorch's, NumPy's and jax.numpy's functions are in Tesela's language.
+# ruff: noqa: A001, A002 - arguments have the names that the frameworks use
+"""Functions of PyTorch, NumPy and jax.numpy, written in Tesela's language.
 
-`TABLE` has each by one name; `ALIASES` has the other names that the frameworks use. Where they give
-one name to two things, PyTorch decides.
+`TABLE` has each function under one name; `ALIASES` has its other names in the frameworks. If two
+functions have the same name in different frameworks, PyTorch's is taken.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def graph_of(*operands: Any) -> Graph:
 
 
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
-    """`function(graph, *nodes)` of each element of the operands, as NumPy broadcasts them."""
+    """Applies `function(graph, *nodes)` element by element; broadcasts operands as NumPy does."""
     graph = graph_of(*operands)
     traced = [operand(graph, x) for x in operands]
     if not any(isinstance(x, Array) for x in traced):
@@ -82,7 +82,7 @@ def _at(x: Any, indices: tuple[Node, ...]) -> Node:
 
 
 def elementwise(function: Callable[..., Node], *names: str, operands: int) -> None:
-    """Enters `function(graph, *nodes)` under `names`."""
+    """Registers `function(graph, *nodes)` under `names`."""
     if operands == 1:
 
         def unary(input: Any, **_: Any) -> Any:
@@ -116,7 +116,7 @@ def _floor_divide(graph: Graph, a: Node, b: Node) -> Node:
 
 
 def _remainder(graph: Graph, a: Node, b: Node) -> Node:
-    """With the divisor's sign."""
+    """The remainder with the divisor's sign."""
     a, b = graph.number(a), graph.number(b)
     if a.type == b.type == I32:
         return graph.arithmetic("%", a, b)
@@ -124,7 +124,7 @@ def _remainder(graph: Graph, a: Node, b: Node) -> Node:
 
 
 def _truncated(graph: Graph, a: Node, b: Node) -> Node:
-    """A quotient that is rounded towards zero."""
+    """The quotient, rounded towards zero."""
     a, b = graph.number(a), graph.number(b)
     if not a.type == b.type == I32:
         return _trunc(graph, graph.quotient(a, b))
@@ -135,7 +135,7 @@ def _truncated(graph: Graph, a: Node, b: Node) -> Node:
 
 
 def _fmod(graph: Graph, a: Node, b: Node) -> Node:
-    """With the dividend's sign."""
+    """The remainder with the dividend's sign."""
     return graph.arithmetic("-", a, graph.arithmetic("*", _truncated(graph, a, b), b))
 
 
@@ -156,7 +156,7 @@ def _ceil(graph: Graph, a: Node) -> Node:
 
 
 def _round(graph: Graph, a: Node) -> Node:
-    """To the nearest, a half to the even one."""
+    """Rounds to the nearest integer; a half goes to the even one."""
     if a.type != F32:
         return graph.number(a)
     low = graph.call("floor", a)

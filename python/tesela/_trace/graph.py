@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The expression that a traced function computes: nodes, each of which exists once.
+"""The expression that a traced function computes, as nodes. Equal expressions are the same node.
 
-A node has one of the language's three types. The methods of `Graph` make nodes; they give operands
-the types that the language asks for, and leave out what has no effect. Equal expressions are the
-same node, so `is` compares them.
+A node has one of the language's three types. The methods of `Graph` make nodes: they convert
+operands to the types that the language requires, and leave out operations without effect. `is`
+compares expressions.
 """
 
 from __future__ import annotations
@@ -34,20 +34,21 @@ _NOTHING: Final[frozenset[object]] = frozenset()
 class Node:
     """An expression.
 
-    `op` is the language's operator, or one of
-    - `const`, with `payload` its value;
-    - `name`, a word of the language or an argument of the user's function, `payload`;
-    - `scalar` and `extent`: captured number `payload`; axis `payload[1]` of tensor `payload[0]`;
-    - `read`: an element of captured tensor `payload` at the indices `args`;
+    `op` is an operator of the language, or one of
+    - `const`: the value `payload`;
+    - `name`: `payload`, a word of the language or an argument of the user's function;
+    - `scalar`: the captured number `payload`;
+    - `extent`: the axis `payload[1]` of the captured tensor `payload[0]`;
+    - `read`: an element of the captured tensor `payload` at the indices `args`;
     - `float`: an i32 as f32; `neg`, `not`, `select`;
-    - `call` of the language's function `payload`;
-    - `index`, the index of a reduction, numbered by how deep it stands; `reduce` of kind
-      `payload[0]` over index `payload[1]`, with `args` the bound and the body;
-    - `|` and `^` of two i32, which `bits.lowered` turns into arithmetic.
+    - `call`: the language's function `payload`;
+    - `index`: the index of a reduction, numbered by its nesting depth;
+    - `reduce`: of kind `payload[0]` over the index `payload[1]`; `args` are the bound and the body;
+    - `|` and `^` of two i32, which `bits.lowered` replaces by arithmetic.
 
-    `bound` is whether an index of a reduction outside of the node is used, `uniform` whether the
-    value is known when the function is traced: it depends on captured numbers and shapes only.
-    `number` counts the graph's nodes; operands have lower ones.
+    `bound` says whether the node uses an index of a reduction around it. `uniform` says whether the
+    value is known while the function is traced, because it only depends on captured numbers and
+    shapes. `number` counts the graph's nodes; operands have lower numbers.
     """
 
     __slots__ = (
@@ -121,7 +122,7 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: dict[tuple[object, ...], Node] = {}
         self._depth = 0
-        #: Whether there are nodes that `bits.lowered` must turn into arithmetic.
+        #: Whether there are nodes that `bits.lowered` must replace.
         self.has_bits = False
         self.true = self.constant(True)
         self.false = self.constant(False)
@@ -137,7 +138,7 @@ class Graph:
         return known
 
     def constant(self, value: Number) -> Node:
-        """A bool, an i32 or an f32."""
+        """A constant of type bool, i32 or f32."""
         if isinstance(value, bool):
             return self.node("const", BOOL, value)
         if isinstance(value, int):
@@ -147,7 +148,7 @@ class Graph:
                     f"write {value}.0 if an f32 will do"
                 )
             return self.node("const", I32, value)
-        # The text keeps what cannot be told apart by '==': the sign of 0, and NaN.
+        # repr keeps the sign of 0, and NaN, which '==' does not distinguish.
         return self.node("const", F32, repr(value) if value != value or value == 0 else value)
 
     def name(self, name: str, type_: str) -> Node:
@@ -156,13 +157,13 @@ class Graph:
     # Types
 
     def number(self, a: Node) -> Node:
-        """A bool as 0 or 1; a number as it is."""
+        """A bool as 0 or 1; a number stays."""
         if a.type != BOOL:
             return a
         return self.select(a, self.constant(1), self.constant(0))
 
     def boolean(self, a: Node) -> Node:
-        """A number as whether it is not 0."""
+        """Whether a number is not 0; a bool stays."""
         return a if a.type == BOOL else self.compare("!=", a, self.constant(0))
 
     def floating(self, a: Node) -> Node:
@@ -175,12 +176,12 @@ class Graph:
         return self.node("float", F32, None, (a,))
 
     def integer(self, a: Node) -> Node:
-        """A number as i32, towards zero."""
+        """A number as i32, rounded towards zero."""
         a = self.number(a)
         return a if a.type == I32 else self.node("call", I32, "int", (a,))
 
     def _pair(self, a: Node, b: Node) -> tuple[Node, Node, str]:
-        """Two numbers; where one is f32, the language converts the other without a word."""
+        """Two numbers of types that the language combines: it converts an i32 beside an f32."""
         a, b = self.number(a), self.number(b)
         if a.type == b.type == I32:
             return a, b, I32
@@ -203,7 +204,7 @@ class Graph:
         return self.node("neg", a.type, None, (a,))
 
     def arithmetic(self, op: str, a: Node, b: Node) -> Node:
-        """`+ - * / %` of the language. `/` of two i32 rounds down; `%` is of two i32."""
+        """The language's `+ - * / %`. `/` of two i32 rounds down; `%` takes two i32."""
         a, b, type_ = self._pair(a, b)
         if b.op == "const":
             right = number_of(b)
@@ -228,7 +229,7 @@ class Graph:
         return self.node(op, type_, None, (a, b))
 
     def quotient(self, a: Node, b: Node) -> Node:
-        """Python's `/`: an f32 of any two numbers."""
+        """Python's `/`: an f32, for any two numbers."""
         a, b = self.number(a), self.number(b)
         if a.type == b.type == I32:
             if b.op == "const":
@@ -238,7 +239,7 @@ class Graph:
         return self.arithmetic("/", a, b)
 
     def call(self, function: str, *args: Node) -> Node:
-        """A function of f32, which gives an f32."""
+        """A function of f32 with a result in f32."""
         operands = tuple(self.number(a) for a in args)
         operands = tuple(a.args[0] if a.op == "float" else a for a in operands)
         return self.node("call", F32, function, operands)
@@ -312,7 +313,7 @@ class Graph:
         return self.node("||", BOOL, None, (a, b))
 
     def select(self, c: Node, a: Node, b: Node) -> Node:
-        """`c ? a : b`, written with `&&` and `||` where it is a condition."""
+        """`c ? a : b`. For conditions it is written with `&&` and `||`."""
         c = self.boolean(c)
         if c.op == "const":
             return a if c.payload else b
@@ -334,7 +335,7 @@ class Graph:
             return self.both(self.negation(c), b)
         if b is self.true:
             return self.either(self.negation(c), a)
-        # What both sides share stands once: c ? x || b : b is (c && x) || b, and so on.
+        # Factors out what both sides share: c ? x || b : b is (c && x) || b, and so on.
         if a.op == "||" and b in a.args:
             return self.either(self.both(c, _other(a, b)), b)
         if b.op == "||" and a in b.args:
@@ -348,7 +349,7 @@ class Graph:
     # Reductions
 
     def enter(self) -> Node:
-        """The index of a new reduction, to build its body with; `leave` ends that."""
+        """The index of a new reduction, for its body. `leave` ends the body."""
         self._depth += 1
         return self.node("index", I32, self._depth)
 
@@ -364,7 +365,7 @@ def _other(pair: Node, one: Node) -> Node:
 
 
 def in_order(roots: Iterable[Node]) -> list[Node]:
-    """All nodes below `roots` and these, each after its operands."""
+    """The nodes `roots` and all nodes below them, each after its operands."""
     found: dict[int, Node] = {}
     stack = list(roots)
     while stack:

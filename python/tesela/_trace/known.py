@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an expression of captured numbers and shapes is, as Python computes it."""
+"""Computes expressions of captured numbers and shapes, as Python would."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 def value_of(node: Node, captured: Mapping[object, Any]) -> Any:
-    """The value of a uniform node. `captured` has those of captured numbers and extents."""
+    """The value of a uniform node. `captured` has the values of captured numbers and extents."""
     op = node.op
     if op == "const":
         return node.payload if node.type == BOOL else number_of(node)

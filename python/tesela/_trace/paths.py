@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Where a captured value is found again: the way to it from the function that was traced.
+"""Paths that lead from a traced function to its captured values.
 
-A path is a tuple of steps, each of which gives the next object of the one before: a cell of a
-closure, a global name, an attribute, an item. A later call of the function walks it to find the
-value of that time, so that nothing of a user's data is kept.
+A path is a tuple of steps. Each step gives the next object from the one before: a cell of a
+closure, a global name, an attribute, or an item. A later call follows the path to find the present
+value, so that no user data is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Path = tuple[Step, ...]
 
 
 class Cell:
-    """A variable of a function's closure, by its place."""
+    """A variable of a function's closure, by its index."""
 
     __slots__ = ("index",)
 
@@ -52,14 +52,14 @@ def item(key: Any) -> Step:
 
 
 class Walk:
-    """Several paths from one root, of which what they share is walked once."""
+    """Several paths from one root. Common beginnings are followed once."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[int, int], int] = {}
         self._steps: list[tuple[int, Step]] = []
 
     def add(self, path: Iterable[Step]) -> int:
-        """The place of a path's end in the result of `ends`."""
+        """Adds a path. Gives the index of its end in the result of `ends`."""
         place = 0
         for step in path:
             key = (place, id(step))
@@ -70,7 +70,7 @@ class Walk:
         return place
 
     def ends(self, root: Any) -> list[Any]:
-        """What the paths lead to now."""
+        """The objects that the paths lead to now."""
         result = [root]
         append = result.append
         for place, step in self._steps:

@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`and`, `or`, `not`, `if` and chained comparisons.
+"""Traces `and`, `or`, `not`, `if` and chained comparisons.
 
-Python asks a traced value for its truth. The function is run once for each way through these
-questions, first with yes; then the results are folded into one expression, in which
-`a and b` is `a && b` again.
+Python asks a traced value for its truth value. The function runs once for each combination of
+answers to these questions, with "true" first. The results are then folded into one expression, in
+which `a and b` becomes `a && b` again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Answer = tuple[Node, bool]
 
 
 class Replay:
-    """Runs a function with all answers to the truth values that it asks for."""
+    """Runs a function with all combinations of answers to its questions."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -32,7 +32,7 @@ class Replay:
         self._ways = 0
 
     def decide(self, question: Node) -> bool:
-        """The answer of this run."""
+        """The answer to a question in this run."""
         known = self._known.get(id(question))
         if known is not None:
             return known
@@ -58,7 +58,7 @@ class Replay:
         return answer
 
     def result(self, run: Callable[[], Node]) -> Node:
-        """What `run` returns, as one expression."""
+        """The results of `run` as one expression."""
         leaves: list[tuple[list[Answer], Node]] = []
         self._planned, self._ways = [], 1
         while True:
@@ -90,7 +90,7 @@ class Replay:
         )
 
     def _knowing(self, node: Node, question: Node, answer: bool) -> Node:
-        """A condition where an answer is known: `a and b` gives `a`, where that is false."""
+        """A condition in a run with a known answer: `a and b` gives `a` if that is false."""
         graph = self._graph
         if node is question:
             return graph.constant(answer)

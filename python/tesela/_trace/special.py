@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: A002 - arguments are called as the frameworks call them
-"""Functions of f32, and the activations of neural networks, by the language's own functions."""
+# ruff: noqa: A002 - arguments have the names that the frameworks use
+"""Further functions of f32, and activations of neural networks, from functions of the language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ for _name in ("exp", "log", "sqrt", "tanh", "sin", "cos"):
 
 
 def _scaled(name: str, before: float = 1, after: float = 1) -> Callable[..., Node]:
-    """The function `name` of `before` times its argument, times `after`."""
+    """The function `after * name(before * x)`."""
 
     def function(graph: Graph, a: Node) -> Node:
         if before != 1:
@@ -46,7 +46,7 @@ elementwise(
 
 
 def _log1p(graph: Graph, a: Node) -> Node:
-    """As Kahan has it: log(u) x / (u - 1) with u = 1 + x, which cancels what u was rounded by."""
+    """Kahan's formula: log(u) x / (u - 1) with u = 1 + x. The rounding error of u cancels."""
     a, one = graph.floating(a), f32(graph, 1)
     u = graph.arithmetic("+", one, a)
     scaled = graph.quotient(
@@ -59,7 +59,7 @@ def _log1p(graph: Graph, a: Node) -> Node:
 
 
 def _expm1(graph: Graph, a: Node) -> Node:
-    """As Kahan has it: (u - 1) x / log(u) with u = exp(x)."""
+    """Kahan's formula: (u - 1) x / log(u) with u = exp(x)."""
     a, one = graph.floating(a), f32(graph, 1)
     u = graph.call("exp", a)
     less = graph.arithmetic("-", u, one)
@@ -78,7 +78,7 @@ def _sigmoid(graph: Graph, a: Node) -> Node:
 
 
 def _erf(graph: Graph, a: Node) -> Node:
-    """Abramowitz and Stegun, 7.1.26, whose error is at most 1.5e-7."""
+    """Formula 7.1.26 of Abramowitz and Stegun; its error is at most 1.5e-7."""
     a = graph.floating(a)
     size, one = graph.absolute(a), f32(graph, 1)
     t = graph.quotient(
@@ -154,7 +154,7 @@ def _hardtanh(
 
 @named("gelu")
 def _gelu(input: Any, approximate: Any = "none") -> Any:
-    """PyTorch's; JAX's `approximate=True`, which is its default, is 'tanh'."""
+    """PyTorch's gelu. JAX's `approximate=True`, its default, means 'tanh'."""
     if approximate in ("tanh", True):
         inner = (input + 0.044715 * input * input * input) * math.sqrt(2 / math.pi)
         return input * 0.5 * (1.0 + TABLE["tanh"](inner))

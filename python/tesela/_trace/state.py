@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The trace that this thread is making."""
+"""The tracer that is active in this thread."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _state = _State()
 
 
 def current() -> Tracer:
-    """The tracer at work."""
+    """The active tracer."""
     if _state.tracer is None:
         raise error("a traced value was used after its function had returned")
     return _state.tracer
 
 
 def exchange(tracer: Tracer | None) -> Tracer | None:
-    """Puts a tracer to work; gives the one that was."""
+    """Makes a tracer active; gives the previous one."""
     before, _state.tracer = _state.tracer, tracer
     return before
 

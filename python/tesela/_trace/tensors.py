@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a tensor of PyTorch, NumPy or JAX is to a trace: an element type and a number of axes."""
+"""The element type and the number of axes of a tensor of PyTorch, NumPy or JAX."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import state
 from .error import error
 from .graph import BOOL, F32, I32
 
-#: The language's element type of a dtype, and the type of an element that is read.
+#: dtype -> (the element type in the text, the type of an element that is read).
 _ELEMENTS: Final = {
     "float32": ("f32", F32),
     "float16": ("f16", F32),
@@ -35,7 +35,7 @@ def is_tensor(value: Any) -> bool:
 
 
 def element_of(value: Any, name: str) -> tuple[str, str]:
-    """The element type in the text, and the type of an element that is read."""
+    """(the element type in the text, the type of an element that is read)."""
     known = _known.get(value.dtype)
     if known is not None:
         return known

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Expressions as Tesela's text."""
+"""Writes expressions as a text of Tesela's language."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from .graph import BOOL, F32, Node, in_order
 
-#: Words of the language, which no parameter may be called.
+#: Words of the language: they cannot be names of parameters.
 WORDS: Final = frozenset(
     re.findall(
         r"\w+",
@@ -44,12 +44,12 @@ _ASSOCIATIVE: Final = frozenset(("&&", "||"))
 _COMPARISONS: Final = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _LEAVES: Final = frozenset(("const", "name", "scalar", "extent", "index"))
 
-#: Expressions are named with 'let' before they stand deeper than this; the language's limit is 200.
+#: A deeper expression gets a name by 'let'. The language's limit is 200.
 _DEEPEST: Final = 60
 
 
 def identifier(hint: str, taken: Iterable[str]) -> str:
-    """A name of the language that is like `hint`, and not in `taken`."""
+    """A name of the language similar to `hint` that is not in `taken`."""
     name = hint
     if not (name.isidentifier() and name.isascii()):
         name = re.sub(r"\W+", "_", hint, flags=re.ASCII).strip("_") or "value"
@@ -64,7 +64,7 @@ def identifier(hint: str, taken: Iterable[str]) -> str:
 
 
 class Printer:
-    """Writes the statements of one variant. `names` says what captures are called."""
+    """Writes the statements of one variant. `names` has the names of captured values."""
 
     def __init__(self, names: dict[object, str]) -> None:
         self._names = names
@@ -107,7 +107,7 @@ class Printer:
         return name
 
     def text(self, node: Node, outside: int = _LOOSEST) -> str:
-        """`node` where an operator of precedence `outside` is around it."""
+        """The text of `node` inside an operator of precedence `outside`."""
         named = self._lets.get(id(node))
         if named is not None:
             return named
@@ -164,7 +164,7 @@ class Printer:
 
 
 def _is_small(node: Node) -> bool:
-    """What is shorter than a name for it: a negative or an inverted name."""
+    """Whether `node` is a negated or converted name, which needs no `let`."""
     return node.op in ("neg", "not", "float") and node.args[0].op in _LEAVES
 
 
@@ -194,7 +194,7 @@ def _float_text(number: float) -> str:
 
 
 def expression(node: Node) -> str:
-    """`node` for a person, with captures by number."""
+    """`node` as text for messages, with captured values by number."""
     names: dict[object, str] = {}
     for each in in_order((node,)):
         if each.op in ("scalar", "extent", "read"):

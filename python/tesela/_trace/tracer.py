@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from . import arrays, bits, conversions, special, state  # noqa: F401 - they enter functions
+from . import arrays, bits, conversions, special, state  # these modules register functions
 from .capture import Rewriter
 from .equalities import simplified
 from .error import TraceError, error, error_of_definition, error_of_exception
@@ -23,7 +23,7 @@ from .tensors import element_of, is_tensor, rank_of
 from .text import Printer, identifier
 from .value import Array, Traced, Value
 
-#: What the arguments of a traced function may be called, and what they are in the language.
+#: The names that arguments of a traced function may have -> the word of the language.
 INDICES: Final = {
     **{name: name for name in ("b", "h", "hkv", "q", "k", "B", "H", "Hkv", "Sq", "Sk", "s")},
     **{"batch": "b", "head": "h", "q_idx": "q", "kv_idx": "k", "k_idx": "k", "score": "s"},
@@ -35,24 +35,25 @@ FLEX_SCORE: Final = ("s", "b", "h", "q", "k")
 
 
 class Capture(NamedTuple):
-    """A number or a tensor that a function uses but does not get as an index."""
+    """A number or a tensor that a function uses and that is not an index."""
 
-    path: Path | None  # None: of a tensor that cannot be found again
+    path: Path | None  # None: a tensor that cannot be found again
     hint: str
     element: str  # the element type in the text; of a number I32 or F32
-    rank: int | None  # None: of a number
-    is_scalar: bool  # a tensor without axes, which is read as one with one axis
-    value: Any  # of what cannot be found again the tensor
+    rank: int | None  # None: a number
+    is_scalar: bool  # a tensor without axes, which is passed as one with one axis
+    value: Any  # the tensor, if it cannot be found again
 
 
 class ChangedError(Exception):
-    """A trace does not hold for a function any more."""
+    """A trace is not valid for a function any more."""
 
 
 class Tracer:
     """Makes one trace.
 
-    `arguments`, to which `path` leads, are for the parameters of the functions that are no indices.
+    `arguments`, at the end of `path`, are values for those arguments of functions that are no
+    indices.
     """
 
     def __init__(self, arguments: Mapping[str, Any], path: Path) -> None:
@@ -70,14 +71,14 @@ class Tracer:
         self._given = arguments
         self._given_path = path
 
-    # What the rewriter asks for
+    # Methods that the rewriter calls
 
     def require(self, path: Path, value: Any) -> None:
-        """The trace holds only while `path` leads to an equal of `value`."""
+        """Requires `path` to lead to an object equal to `value`, or else the trace is not valid."""
         self.conditions.append((path, value))
 
     def captured_number(self, path: Path, value: int | float, hint: str) -> Any:
-        """A number as a scalar parameter. What no parameter can be is a constant."""
+        """A number as a scalar parameter, or as a constant if it cannot be a parameter."""
         is_int = isinstance(value, int)
         if not LOWEST <= value <= HIGHEST if is_int else not math.isfinite(value):
             self.require(path, value)
@@ -89,7 +90,7 @@ class Tracer:
         return Value(self.graph.node("scalar", type_, index))
 
     def captured_tensor(self, path: Path | None, value: Any, hint: str) -> Any:
-        """A tensor as a captured tensor; one that is found twice is one parameter."""
+        """A tensor as a captured tensor. A tensor that is found twice is one parameter."""
         known = self._tensors.get(id(value))
         if known is not None:
             if path is not None and known[1] is not None and path is not known[1]:
@@ -115,12 +116,12 @@ class Tracer:
         self._tensors[id(value)] = (value, path, made)
         return made
 
-    # What traced values ask for
+    # Methods that traced values call
 
     def foreign(self, value: Any) -> Any:
-        """A tensor that the function made, or came by in a way that is not known.
+        """A tensor that the function made, or got in an unknown way.
 
-        The trace is made again for each call.
+        Such a trace is made again for each call.
         """
         if not is_tensor(value):
             number = python_number(value)
@@ -137,7 +138,7 @@ class Tracer:
         return self.captured_tensor(None, value, "tensor")
 
     def decide(self, question: Node) -> bool:
-        """Which way an `if` goes."""
+        """The answer to a truth value, such as that of an `if`."""
         if question.uniform:
             return bool(self.number(question))
         if self._replay is None:
@@ -145,7 +146,7 @@ class Tracer:
         return self._replay.decide(question)
 
     def number(self, node: Node) -> Any:
-        """The value of a uniform node; the trace holds only while it is the same."""
+        """The value of a uniform node. The trace is valid only while it stays the same."""
         value = value_of(node, self._values)
         if all(node is not known for known, _ in self.decisions):
             self.decisions.append((node, value))
@@ -155,7 +156,7 @@ class Tracer:
         """The value of a captured number."""
         return self._values[index]
 
-    # Running
+    # Running the function
 
     def run(self, function: Any, path: Path, signature: tuple[str, ...] | None) -> Node:
         """What a function returns, as a node."""
@@ -227,7 +228,7 @@ class Tracer:
 def _signature(
     function: Any, signature: tuple[str, ...] | None, given: Mapping[str, Any]
 ) -> list[tuple[str, bool]]:
-    """The names that a function is called with, and which of them by name only."""
+    """The names of a function's arguments, and whether each must be given by name."""
     if signature is not None:
         return []
     function = getattr(function, "_torchdynamo_orig_callable", function)
@@ -282,7 +283,7 @@ def _chosen(
 
 
 class Trace:
-    """A text, and where the values of its parameters are found."""
+    """A text, and where the values of its parameters are."""
 
     def __init__(self, tracer: Tracer, name: str, statements: list[tuple[str, Node]]) -> None:
         used: set[int] = set()
@@ -295,7 +296,7 @@ class Trace:
         names: dict[object, str] = {}
         taken: list[str] = []
         lines: list[str] = []
-        #: The parameters of the text: names, and where their values are.
+        #: The parameters of the text: their names, and where their values are.
         self.parameters: list[tuple[str, Capture]] = []
         for index in sorted(used):
             capture = tracer.captures[index]
@@ -318,7 +319,7 @@ class Trace:
         self.text = f"attention {identifier(name, ())}{listed} {{\n{body}\n}}\n"
         walk = Walk()
         self._walk = walk
-        #: Places in the walk, and what must be there: a value, or what is at another place.
+        #: (index in the walk, the value that must be there).
         self._equal: list[tuple[int, Any]] = []
         self._same: list[tuple[int, int]] = []
         self.conditions = tracer.conditions
@@ -333,7 +334,7 @@ class Trace:
         self._needed = [
             (i, _Source(c, walk)) for i, c in enumerate(tracer.captures) if _is_in(i, needed)
         ]
-        #: Captured numbers and tensors' shapes that the text depends on, by path.
+        #: The paths of captured numbers and tensors' shapes on which the text depends.
         self.specialized = [
             (c.path, tracer.value_of(i))
             for i, c in enumerate(tracer.captures)
@@ -342,7 +343,7 @@ class Trace:
         self.is_kept = tracer.is_kept
 
     def values(self, roots: tuple[Any, ...]) -> dict[str, Any] | None:
-        """The values of the parameters now; None where the trace does not hold any more."""
+        """The present values of the parameters; None if the trace is not valid any more."""
         try:
             ends = self._walk.ends(roots)
             for place, expected in self._equal:
@@ -372,7 +373,7 @@ class Trace:
 
 
 class _Source:
-    """Where the value of a parameter is."""
+    """Where the value of one parameter is."""
 
     __slots__ = ("element", "fixed", "hint", "is_scalar", "place", "rank")
 
@@ -385,7 +386,7 @@ class _Source:
         self.fixed = capture.value
 
     def value(self, ends: list[Any]) -> Any:
-        """The value now; raises ChangedError where it is of another kind."""
+        """The present value. Raises ChangedError if it is of another kind."""
         value = self.fixed if self.place is None else ends[self.place]
         if self.rank is not None:
             if self.element != element_of(value, self.hint)[0] or self.rank != rank_of(value):
@@ -408,8 +409,8 @@ def _is_in(index: int, needed: set[object]) -> bool:
 
 
 _traces: dict[tuple[object, ...], tuple[tuple[Any, ...], list[Trace]]] = {}
-"""By the code of the functions, with that code: their traces, the latest first. Neither functions
-nor values are kept."""
+"""Traces by the code of their functions, the latest first. Neither functions nor values are
+kept; the code is kept so that its id stays valid."""
 
 _MOST_TRACES: Final = 16
 _MOST_FUNCTIONS: Final = 1024
@@ -422,7 +423,7 @@ def traced(
 ) -> tuple[str, dict[str, Any]]:
     """The text of functions, and the values of its parameters.
 
-    Functions are given by statement, `mask`, `score` or `sink`, or "" for what it turns out to be.
+    The keys of `functions` are statements: `mask`, `score`, `sink`, or "" for a mask or a score.
     """
     trace, values = held(functions, arguments, signatures)
     return trace.text, values
@@ -433,7 +434,7 @@ def held(
     arguments: Mapping[str, Any],
     signatures: Mapping[str, tuple[str, ...]],
 ) -> tuple[Trace, dict[str, Any]]:
-    """The trace of functions, which is made where there is none that holds, and the values."""
+    """A valid trace of the functions, known or new, and the values of its parameters."""
     roots = (*functions.values(), arguments)
     codes = tuple(map(_code, functions.values()))
     key = (*functions, *map(id, codes), *arguments)
@@ -458,7 +459,7 @@ def held(
 
 
 def _code(function: Any) -> Any:
-    """The code of a function, within its wrappers; of an object its type."""
+    """The code of the innermost wrapped function, or the type of another object."""
     while True:
         inner = getattr(function, "_torchdynamo_orig_callable", None)
         inner = inner or getattr(function, "__wrapped__", None) or getattr(function, "func", None)

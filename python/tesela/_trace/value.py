@@ -1,12 +1,12 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a traced function computes with.
+"""The objects that a traced function computes with.
 
-A value is one number or truth value, in the place of a 0-dimensional tensor. An array is a tensor,
+A value is one number or truth value, in place of a 0-dimensional tensor. An array is a tensor,
 which is never computed as a whole.
 
-All operators, methods and functions of PyTorch, NumPy and JAX end in the table of `functions`, by
-their names.
+All operators, methods and functions of PyTorch, NumPy and JAX are looked up by name in the table of
+`functions`.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from . import state
 from .error import TraceAttributeError, error
 from .graph import BOOL, F32, I32, Graph, Node, number_of
 
-#: `functions.TABLE`, which fills it: the functions need the classes of this file.
+#: The table of `functions`. That module fills it, because its functions need the classes below.
 TABLE: Final[dict[str, Callable[..., Any]]] = {}
 
-#: The name in `TABLE` of a function by which a framework calls it.
+#: A framework's name for a function -> its name in `TABLE`.
 ALIASES: Final[dict[str, str]] = {}
 
 _DTYPES: Final = {I32: "int32", F32: "float32", BOOL: "bool"}
 
 
 def find(name: str) -> Callable[..., Any] | None:
-    """The function of the table that has a framework's name: `torch.clip`, `Tensor.__rsub__`."""
+    """The function in the table for a framework's name: `torch.clip`, `Tensor.__rsub__`."""
     if name.startswith("__") and name.endswith("__"):
         name = name[2:-2]
     return TABLE.get(ALIASES.get(name, name))
 
 
 def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: str = "") -> Any:
-    """Calls the function that has a framework's name."""
+    """Calls the function with a framework's name."""
     function = find(name)
     if function is None:
         from difflib import get_close_matches
@@ -59,7 +59,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
 
 
 class Traced:
-    """What values and arrays have in common: operators, methods, protocols of the frameworks."""
+    """The common part of values and arrays: operators, methods, protocols of the frameworks."""
 
     __slots__ = ()
     graph: Graph
@@ -193,7 +193,7 @@ class Traced:
         return self._whole("trunc", None)
 
     def _whole(self, name: str, digits: Any) -> Any:
-        """Python's rounding functions, which give an integer."""
+        """For Python's rounding functions, which give an integer."""
         if digits is not None:
             raise error("round() to a number of digits cannot be traced; scale the value instead")
         return TABLE["int"](TABLE[name](self))
@@ -217,22 +217,22 @@ class Traced:
 
     @property
     def dtype(self) -> Any:
-        """PyTorch's, where it is loaded, else NumPy's."""
+        """PyTorch's dtype if PyTorch is loaded, otherwise NumPy's."""
         name = _DTYPES[self.element_type()]
         framework = state.framework("torch") or state.framework("numpy")
         return name if framework is None else getattr(framework, name)
 
     @property
     def device(self) -> Any:
-        """PyTorch's device of the host: what is made for a traced value is a constant."""
+        """PyTorch's device of the host, because what is made from it is a constant."""
         torch = state.framework("torch")
         return "cpu" if torch is None else torch.device("cpu")
 
     def element_type(self) -> str:
-        """The language's type."""
+        """The element's type in the language."""
         raise NotImplementedError
 
-    # What needs a number now
+    # Operations that need a number now
 
     def __hash__(self) -> NoReturn:
         raise error(
@@ -327,7 +327,7 @@ class Value(Traced):
         )
 
     def item(self) -> Any:
-        """The number, of what is known when the function is traced."""
+        """The number, if it is known while the function is traced."""
         return self._known("was asked for its number; leave '.item()' out")
 
     def _known(self, otherwise: str) -> Any:
@@ -350,11 +350,11 @@ class Value(Traced):
 
 
 class Array(Traced):
-    """A tensor of which elements are read one by one.
+    """A tensor whose elements are read one by one.
 
-    The function uses it, or computes it from such.
+    It is a captured tensor, or it is computed from such.
 
-    `shape` are its extents, `element` gives the element at as many indices.
+    `shape` are its extents. `element` gives the element at the same number of indices.
     """
 
     __slots__ = ("_type", "element", "graph", "nodes")
@@ -390,13 +390,13 @@ class Array(Traced):
 
     @property
     def T(self) -> Array:  # noqa: N802
-        """The axes in the other order."""
+        """The array with its axes reversed."""
         return self.transposed(tuple(reversed(range(self.ndim))))
 
-    mT = T  # noqa: N815 - of two axes
+    mT = T  # noqa: N815 - the same, because arrays have two axes here
 
     def transposed(self, axes: tuple[int, ...]) -> Array:
-        """Axis i of the result is axis `axes[i]` of this."""
+        """An array whose axis i is the axis `axes[i]` of this one."""
         shape = tuple(self.nodes[axis] for axis in axes)
         old = self.element
 
@@ -427,7 +427,7 @@ class Array(Traced):
 
 
 def _index(array: Array, index: tuple[Any, ...]) -> Any:
-    """`array[index]`. Axes that a value indexes go, those of slices and None stay."""
+    """`array[index]`. Axes with a value as index are removed; axes of slices and None stay."""
     graph = array.graph
     wanted = sum(1 for i in index if i is not None and i is not ...)
     if wanted > array.ndim:
@@ -439,7 +439,7 @@ def _index(array: Array, index: tuple[Any, ...]) -> Any:
     index = (*index[:at], *rest, *index[at + 1 :])
 
     shape: list[Node] = []
-    # What each axis of `array` is read at: a node, or a new axis with a start and a step.
+    # For each axis of `array`: a node as index, or a new axis with a start and a step.
     parts: list[Node | tuple[int, Node, int]] = []
     for each in index:
         if each is None:
@@ -508,7 +508,7 @@ def _slice(graph: Graph, part: slice, extent: Node) -> tuple[Node, Node, int]:
 
 
 def operand(graph: Graph, x: Any) -> Any:
-    """What stands beside a traced value, as one: a number, or a tensor."""
+    """An operand of a traced value (a number or a tensor) as a traced value."""
     if isinstance(x, Traced):
         return x
     if isinstance(x, (bool, int, float)):

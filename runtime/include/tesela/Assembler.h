@@ -14,18 +14,18 @@ namespace tesela {
 /// The program or library that turns PTX into a cubin, which takes most of a first compilation.
 struct Assembler {
   enum class Kind {
-    ptxas, ///< NVIDIA's program, where it is installed
-    driver ///< else; each process then assembles what it loads, or takes it from the cache
+    ptxas, ///< NVIDIA's program, if it is installed
+    driver ///< CUDA's driver, if there is no ptxas; it assembles in each process
   } kind = Kind::driver;
   std::string path;    ///< of ptxas; empty for the driver
   std::string version; ///< "release 13.0, V13.0.88, Build …"; empty for the driver, and for a ptxas
-                       ///< that does not tell it
+                       ///< that does not print it
 };
 
-/// What this process would assemble a kernel with: ptxas from $PATH, $CUDA_HOME/bin or
-/// /usr/local/cuda/bin, the first that is there, else the driver. A kernel for which that ptxas is
-/// too old is assembled by the driver all the same. Asks ptxas for its version, once in a process
-/// (3 to 6 ms). Never fails.
+/// The assembler that this process would use: ptxas from $PATH, from $CUDA_HOME/bin or from
+/// /usr/local/cuda/bin, whichever comes first; without ptxas the driver. The driver also assembles
+/// a kernel for which that ptxas is too old. Asks ptxas for its version once per process (3 to 6
+/// ms). Never fails.
 TESELA_EXPORT Assembler assembler();
 
 } // namespace tesela

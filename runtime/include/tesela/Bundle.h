@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A bundle is a folder with one variant's kernels for several targets: their launch plans with the
-// code, a manifest (manifest.json), and for GPUs a C header and a launcher that needs the driver
-// alone. docs/export.md describes the files.
+// A bundle is a folder with the kernels of one variant for several targets. It contains launch
+// plans with their code and a manifest (manifest.json); for GPUs also a C header and a launcher
+// that needs only CUDA's driver. docs/export.md describes the files.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_BUNDLE_H
@@ -20,27 +20,27 @@
 
 namespace tesela {
 
-/// What is exported.
+/// What to export.
 struct BundleOptions {
-  KernelOptions kernel;             ///< its `target` is not looked at
+  KernelOptions kernel;             ///< its `target` is ignored
   std::vector<std::string> targets; ///< "sm_90", "host"; each once, at least one
-  /// What the files and the C functions are called after, an identifier of C; empty: the variant's
-  /// name.
+  /// The files and the C functions are named after this C identifier. Empty: after the
+  /// variant.
   std::string name;
-  /// GPUs get PTX even where there is a ptxas: newer GPUs run it too, after the driver has
-  /// assembled it. Else a cubin where a ptxas is found.
+  /// True: GPUs get PTX even if ptxas is installed. The driver assembles it, so newer GPUs run it
+  /// too. False: a cubin if ptxas is found, else PTX.
   bool ptx = false;
-  /// No launcher in C: the bundle is for those who load it with the library. So it may have kernels
-  /// that no launcher knows: those with dropout, or with a tensor without strides that has an
-  /// extent which no other argument gives.
+  /// No launcher in C: only the library can load the bundle. Such a bundle may contain kernels that
+  /// a launcher cannot start: those with dropout, and those with a tensor without strides whose
+  /// extent cannot be derived from another argument.
   bool noLauncher = false;
 };
 
-/// A target's part of a bundle.
+/// The part of a bundle for one target.
 struct BundleTarget {
   std::string target; ///< "host", "sm_90"
-  /// What the code was assembled for, which decides where it runs: "sm_80", "sm_90a"; of the host
-  /// the CPU's features that it needs, as LLVM names them: "avx2,fma".
+  /// The machine that the code was assembled for, which decides where it runs: "sm_80", "sm_90a".
+  /// For the host the CPU features that the code needs, in LLVM's names: "avx2,fma".
   std::string architecture;
   std::string file;       ///< the launch plan with its code, in the bundle's folder
   std::string digest;     ///< SHA-256 of the file, 64 hexadecimal digits
@@ -49,33 +49,33 @@ struct BundleTarget {
   std::string schedule;   ///< the chosen #tile.schedule, as text
 };
 
-/// What a manifest tells.
+/// The contents of a manifest.
 struct BundleInfo {
   std::string name;
-  std::string version; ///< Tesela's, which made it
+  std::string version; ///< the version of Tesela that made the bundle
   std::string variantName, variantText;
   ElementType inputType = ElementType::bf16;
   int headDimQk = 0, headDimV = 0;
   std::vector<BundleTarget> targets;
 };
 
-/// Compiles `options.kernel` for each target and writes the bundle into `folder`, which is made
-/// where it is not there. A folder with other files and no bundle is left alone
-/// (Code::invalidArgument). The manifest is written last: what fails on the way leaves no bundle
-/// that loads wrongly. Needs no GPU.
+/// Compiles `options.kernel` for each target and writes the bundle into `folder`, which is created
+/// if it does not exist. A folder that has other files but no bundle is refused
+/// (Code::invalidArgument). The manifest is written last, so a failure never leaves a bundle that
+/// loads wrong files. Needs no GPU.
 TESELA_EXPORT Result<BundleInfo> exportBundle(const BundleOptions &options,
                                               const std::string &folder);
 
-/// Reads the manifest of the bundle at `path`, its folder or the manifest itself, and nothing else.
-/// Nothing in it is trusted: whatever is damaged is Code::inputOutput.
+/// Reads only the manifest of the bundle at `path`, which is the folder or the manifest itself. The
+/// contents are checked: any damage is Code::inputOutput.
 TESELA_EXPORT Result<BundleInfo> readBundle(const std::string &path);
 
-/// The kernel of the bundle at `path` (as for readBundle) for the context's device: that of the
-/// newest target that runs there. Files are held against the digests in the manifest.
-/// Code::notFound where no target runs on the device; the sentence lists those that the bundle has.
-/// Neither cache is looked at, so keep the kernel.
+/// Loads a kernel from the bundle at `path` (see readBundle) for the context's device. If several
+/// targets run there, takes the newest. Files are checked against the manifest's digests.
+/// Code::notFound: no target runs on the device; the message lists the bundle's targets. The caches
+/// are not used, so keep the kernel.
 ///
-/// Digests show damage, not intent: a bundle is code, to be loaded from where programs are.
+/// Digests detect damage, not malice. A bundle is code: load only bundles whose source you trust.
 TESELA_EXPORT Result<Kernel> loadKernel(const Context &context, const std::string &path);
 
 } // namespace tesela

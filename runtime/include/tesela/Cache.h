@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A context reads and writes its cache by itself; this is for those who look after one. All may be
-// called from any thread, and while other threads, processes and machines use the folder.
+// To list, check and prune the kernels on disk. Any thread may call these functions, while other
+// threads, processes and machines use the folder. Contexts manage their caches by themselves.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_CACHE_H
@@ -21,12 +21,12 @@
 
 namespace tesela {
 
-/// The limit of a cache folder where ContextOptions::cacheBytes names none: 1 GiB, room for some
-/// 10,000 kernels of 100 KB, as GPU kernels have; a host kernel takes a tenth of that.
+/// The limit of a cache folder if ContextOptions::cacheBytes is 0. 1 GiB holds about 10,000 GPU
+/// kernels of 100 KB; a host kernel takes a tenth of that.
 inline constexpr int64_t defaultCacheBytes = int64_t(1) << 30;
 
-/// $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela; empty where none
-/// of these variables is set.
+/// $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela. Empty if none of these
+/// variables is set.
 TESELA_EXPORT std::string defaultCacheFolder();
 
 /// A kernel on disk.
@@ -35,8 +35,8 @@ struct CachedKernel {
   std::string path;  ///< of its file
   int64_t bytes = 0; ///< of its file
   int64_t used = 0;  ///< when it was last stored or loaded, to the minute; seconds since 1970
-  /// Why it is not used: then it is compiled anew when it is asked for, and what follows is not
-  /// known.
+  /// Why the entry is not used. The next request compiles the kernel again. If there is damage, the
+  /// fields below are not set.
   std::optional<Error> damage;
 
   int64_t made = 0; ///< seconds since 1970
@@ -56,29 +56,29 @@ struct CacheRemoval {
 /// A cache's folder.
 class TESELA_EXPORT Cache {
 public:
-  /// `folder` empty: the default one; Code::notFound where no variable names it. A folder that is
-  /// not there is an empty cache; nothing here makes it.
+  /// Opens `folder`; empty: the default folder, or Code::notFound if no variable names one. A
+  /// folder that does not exist counts as an empty cache. No member creates it.
   static Result<Cache> open(const std::string &folder = "");
 
   const std::string &folder() const { return folder_; }
 
-  /// All kernels, those used last first. Reads the first page of each file, so it does not see
-  /// damage behind that.
+  /// All kernels, the most recently used first. Reads only the first page of each file, so damage
+  /// in later pages is not noticed.
   Result<std::vector<CachedKernel>> list() const;
 
   /// The same, with each file read and checked as a context does before it loads the kernel.
   Result<std::vector<CachedKernel>> verify() const;
 
-  /// What prune() leaves.
+  /// What prune() keeps.
   struct Keep {
-    /// Removes those used longest ago until all have at most this.
+    /// Removes the least recently used kernels until the rest take at most this many bytes.
     std::optional<int64_t> mostBytes = {};
-    std::optional<int64_t> mostSecondsOld = {}; ///< removes those last used longer ago
+    std::optional<int64_t> mostSecondsOld = {}; ///< removes kernels that were last used longer ago
   };
   /// Also removes the unfinished files of processes that ended while they wrote.
   Result<CacheRemoval> prune(const Keep &keep) const;
 
-  /// Removes all kernels. Folders and files that are not the cache's stay.
+  /// Removes all kernels. Folders and files that do not belong to the cache stay.
   Result<CacheRemoval> clear() const;
 
 private:

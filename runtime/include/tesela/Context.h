@@ -24,76 +24,76 @@ namespace tesela {
 
 struct ContextState;
 
-/// What compile() and launches do with measured schedules (Tune.h). A schedule that
-/// KernelOptions::schedule names always holds.
+/// How compile() and launches use measured schedules (Tune.h). A schedule in
+/// KernelOptions::schedule always takes precedence.
 ///
-/// With `off` and `cached` a process has one answer: the same requests and launches run the same
-/// kernels, in the same order, and give the same bits. Which schedule a launch runs follows from
-/// the options of compile(), from the launch's own sizes, and from what was measured before the
-/// context was created. A kernel never changes; nothing is compiled by a launch, and nothing in the
-/// background, unless kernels have two tiers (ContextOptions::tiers).
+/// With `off` and `cached` a process is reproducible: the same requests and launches run the same
+/// kernels in the same order and give the same bits. The schedule of a launch depends only on the
+/// options of compile(), the launch's sizes, and what was measured before the context was created.
+/// A kernel never changes. No launch compiles anything, and nothing is compiled in the background,
+/// except for kernels with two tiers (ContextOptions::tiers).
 enum class Tuning {
   off, ///< the heuristic chooses
-  /// Schedules that were measured before the context was created, here or by those who made the
-  /// library, are used. With KernelOptions::sizes compile() makes the kernel for these, which all
-  /// its launches run. Without, it makes one for each schedule that was measured for the variant,
-  /// several at a time, and waits for all of them; a launch runs that of its own sizes. What
-  /// tune() finds in this context holds for kernels that are compiled from then on.
+  /// Uses schedules that were measured before the context was created, on this machine or by the
+  /// makers of the library. With KernelOptions::sizes, compile() makes one kernel, tuned for these
+  /// sizes, for all launches. Without, compile() makes a kernel for each schedule that was measured
+  /// for the variant, several at a time, and waits for all; each launch runs the one for its own
+  /// sizes. Results of tune() in this context apply to kernels that are compiled later.
   cached,
-  /// Also, the first launch of sizes that nothing is known for has them tuned in the background, on
-  /// one thread, in memory of its own; what came of it is swapped in: later launches of the same
-  /// Kernel run another schedule, whose results differ in the last bits. What it costs:
-  /// docs/tuning.md.
+  /// Also, the first launch with sizes that have no measurement starts tuning in the
+  /// background, on one thread and in its own memory. Later launches of the same Kernel then
+  /// run the faster schedule, whose results differ in the last bits. docs/tuning.md says what
+  /// that costs.
   onFirstUse,
-  /// Also, compile() tunes for KernelOptions::sizes that nothing is known for, and waits.
+  /// Also, compile() tunes for KernelOptions::sizes that have no measurement, and waits.
   full,
 };
 
 struct ContextOptions {
   /// "auto": the first GPU, else the host. "host". "cuda" (the first GPU) or "cuda:1".
   std::string device = "auto";
-  /// Where compiled kernels are kept. Empty: $TESELA_CACHE_DIR, else
-  /// $XDG_CACHE_HOME/tesela, else ~/.cache/tesela.
+  /// The folder for compiled kernels. Empty: $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else
+  /// ~/.cache/tesela.
   std::string cacheFolder;
-  /// False: nothing is read from or written to disk.
+  /// False: the disk is neither read nor written.
   bool diskCache = true;
-  /// Kernels that the context keeps in memory, those asked for last; who holds a Kernel keeps it
-  /// beyond that. A kernel's code has 14 KB (host) to 185 KB (sm_90): these have 0.2 GB at most. Of
-  /// as many variants it also keeps the kernels of measured schedules (Tuning).
+  /// How many kernels the context keeps in memory: the most recently requested ones. A Kernel
+  /// handle keeps its kernel longer. A kernel's code has 14 KB (host) to 185 KB (sm_90), so 1024
+  /// have at most 0.2 GB. The kernels of measured schedules (Tuning) are kept for as many variants.
   int64_t mostKernels = 1024;
-  /// The bytes that the folder's kernels may have together; beyond that those used longest ago are
-  /// removed. 0: defaultCacheBytes of tesela/Cache.h. Contexts with several limits on one
-  /// folder: each keeps its own when it stores a kernel.
+  /// The limit of the cache folder in bytes. Beyond it the least recently used kernels are removed.
+  /// 0: defaultCacheBytes of tesela/Cache.h. If several contexts share a folder, each applies its
+  /// own limit when it stores a kernel.
   int64_t cacheBytes = 0;
   /// Threads of the host target and the host reference; 0: one for each processor that the process
-  /// may use. Contexts that launch at once share the processors.
+  /// may use. Contexts that launch at the same time share the processors.
   int threads = 0;
   Tuning tuning = Tuning::cached;
-  /// Whether a kernel that would have to be compiled for a GPU may begin with a simple schedule. It
-  /// is there in a fraction of the time and slower; the best one, which the context would give
-  /// without this, is compiled in the background and takes its place at a launch, never in the
-  /// midst of a graph: what one capture records has one of the two. Their results differ in the
-  /// last bits. Both are cached. Where the best one does not compile, `log` is told, and
-  /// Kernel::isBest(). For single kernels: KernelOptions::tiers. docs/runtime.md has more.
+  /// Whether a kernel that must be compiled for a GPU may start with a simple schedule, which is
+  /// ready in a fraction of the time but slower. The best kernel, which the context would give
+  /// without this, is compiled in the background. A later launch replaces the simple one; during a
+  /// capture nothing is replaced, so a captured graph has one of the two. Their results differ in
+  /// the last bits. Both are cached. If the best one does not compile, `log` and Kernel::isBest()
+  /// report it. KernelOptions::tiers does this for one kernel. docs/runtime.md has more.
   bool tiers = false;
-  /// How long the tuning of one kernel for one bucket of sizes may take, in seconds.
+  /// The time limit for tuning one kernel for one bucket of sizes, in seconds.
   double tuningSeconds = 60;
-  /// A safety net for variants that nobody has tried: the first launch of each kernel, which then
-  /// waits for its stream, is held against a reference on a sample of rows, up to 1024: the
-  /// oracle's on a GPU (the interpreter's without NVRTC), the interpreter's on the host. A launch
-  /// whose result is wrong fails (Code::defect), and so does each later one of that kernel. While a
-  /// stream is captured into a graph nothing is verified: a later launch is. A kernel that cannot
-  /// be verified is told to `log`; one from a bundle, which has no variant's text, never is. What
-  /// it costs: docs/runtime.md.
+  /// A safety net for new variants: the first launch of each kernel is compared with a reference on
+  /// a sample of up to 1024 rows, and so waits for its stream. The reference is the oracle on a
+  /// GPU, and the interpreter on the host or without NVRTC. A launch with a wrong result fails
+  /// (Code::defect), and so does each later launch of that kernel. Nothing is verified while a
+  /// stream is captured; a later launch is. If a kernel cannot be verified, `log` reports it.
+  /// Kernels from bundles are never verified, because a bundle has no variant's text.
+  /// docs/runtime.md says what verifying costs.
   bool verify = false;
-  /// Called with a sentence where something is worth knowing but no failure (the
-  /// cache's folder cannot be written, say). May be called from any thread.
+  /// Called with a sentence that is worth knowing but is no failure, for example that the cache
+  /// folder cannot be written. May be called from any thread.
   std::function<void(const std::string &)> log;
-  /// Called with all that happens; empty: silent.
+  /// Called for every Event. Empty: no events.
   EventCallback events;
 };
 
-/// Memory of a context's device, freed when it goes.
+/// Memory of a context's device. The destructor frees it.
 class TESELA_EXPORT Buffer {
 public:
   Buffer() = default;
@@ -111,47 +111,47 @@ private:
   size_t bytes = 0;
 };
 
-/// A device with a cache of kernels: a cheap handle, copied freely. All members
-/// may be called from several threads at once. In a child of fork() a context of the host goes on,
-/// one of a GPU gives errors (docs/runtime.md, Processes that fork).
+/// A device with a cache of kernels: a handle that is cheap to copy. All members may be called from
+/// several threads at once. In a child of fork() a context of the host continues to work; one of a
+/// GPU returns errors (docs/runtime.md, Processes that fork).
 class TESELA_EXPORT Context {
 public:
-  /// Fails where the named device is not there, and says what is.
+  /// Fails if there is no such device; the message lists the devices that exist.
   static Result<Context> create(const ContextOptions &options = {});
 
   const Device &device() const;
 
-  /// The kernel for `options`: from memory, from disk, or compiled now. Asked for
-  /// the same kernel from several threads at once, it is compiled once. Where `limits` end first:
-  /// Code::cancelled or Code::deadlineExceeded. Launches of kernels that are ready never wait for
-  /// it.
+  /// The kernel for `options`: from memory, from disk, or compiled now. If several threads ask
+  /// for the same kernel at once, it is compiled once. Code::cancelled or
+  /// Code::deadlineExceeded: `limits` ended the request. Launches of kernels that are ready
+  /// never wait for a compilation.
   Result<Kernel> compile(const KernelOptions &options, const RequestLimits &limits = {}) const;
 
-  /// The same on threads of the context, up to sixteen: returns at once. `time`, where given, is
-  /// how long the request may take from now on. Fails at once where `options` themselves are wrong;
-  /// what is wrong with the variant's text, Preparation::get() tells.
+  /// Like compile(), but on threads of the context (up to sixteen); returns at once. `time` limits
+  /// the request, counted from now. Wrong `options` fail at once. Preparation::get() reports errors
+  /// in the variant's text.
   Result<Preparation> prepare(const KernelOptions &options,
                               std::optional<std::chrono::milliseconds> time = {}) const;
 
-  /// How often compile() ran the compiler, not the cache.
+  /// How many times compile() ran the compiler instead of using a cache.
   int64_t compileCount() const;
 
-  // Memory and time, so that tools need no other library.
+  // Memory and time, for tools that use no other library.
 
-  /// `bytes` of the device's memory, not initialised. 0 bytes are allowed.
+  /// Allocates `bytes` of the device's memory, uninitialised. 0 bytes are allowed.
   Result<Buffer> allocate(size_t bytes) const;
-  /// Both begin behind what `stream` was given before, and wait until the copy is done. `bytes`
-  /// must lie within the buffer.
+  /// Both copies run after earlier work on `stream` and return when they are done. `bytes` must not
+  /// exceed the buffer's size.
   Status copyToDevice(const Buffer &to, const void *from, size_t bytes,
                       void *stream = nullptr) const;
   Status copyToHost(void *to, const Buffer &from, size_t bytes, void *stream = nullptr) const;
-  /// Sets every byte of `buffer`; 0xff makes NaNs of all its floats. Waits like the copies.
+  /// Sets every byte of `buffer` and returns when that is done. 0xff makes all floats NaN.
   Status fill(const Buffer &buffer, uint8_t byte, void *stream = nullptr) const;
-  /// Waits for `stream`; on the host there is nothing to wait for.
+  /// Waits for `stream`. Returns at once on the host.
   Status synchronize(void *stream = nullptr) const;
-  /// Calls `work` `warmup` times, then `repeat` times and gives each one's time in
-  /// milliseconds: the device's own clock around what `work` launches on
-  /// `stream`, or the wall clock on the host.
+  /// Calls `work` `warmup` times, then `repeat` times, and returns the time of each of the latter
+  /// in milliseconds: on a GPU the device's time for what `work` launches on `stream`, on the host
+  /// the wall clock's.
   Result<std::vector<double>> measure(const std::function<Status()> &work, int warmup, int repeat,
                                       void *stream = nullptr) const;
 

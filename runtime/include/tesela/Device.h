@@ -29,9 +29,9 @@ struct Device {
 /// The host's CPU. Never fails.
 TESELA_EXPORT Device hostDevice();
 
-/// The GPUs that the driver shows, in its order (CUDA_VISIBLE_DEVICES applies).
-/// Code::notFound: there is no driver or no GPU, the sentence says which; such a machine uses the
-/// host. Code::unsupported: the driver is too old.
+/// The GPUs that the driver lists, in its order (CUDA_VISIBLE_DEVICES applies). Code::notFound:
+/// there is no driver or no GPU, and the message says which; use the host. Code::unsupported: the
+/// driver is too old.
 TESELA_EXPORT Result<std::vector<Device>> cudaDevices();
 
 } // namespace tesela

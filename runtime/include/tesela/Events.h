@@ -17,26 +17,26 @@
 
 namespace tesela {
 
-/// Something that happened. Fields that a kind does not name are empty.
+/// Something that happened in a context. Fields that the kind does not mention are empty.
 struct Event {
   enum class Kind : int {
-    /// A kernel is being compiled: variant, target, key.
+    /// A compilation begins: variant, target, key.
     compileStarted = 0,
-    /// Also stages, milliseconds, bytes of the code; or failure.
+    /// A compilation ended. As above, and stages, milliseconds, bytes of the code; or failure.
     compileFinished = 1,
-    /// A kernel came from the cache: text says "memory", "disk" or "package";
+    /// A kernel was found in a cache: text is "memory", "disk" or "package";
     /// milliseconds.
     cacheHit = 2,
     /// A kernel was in no cache.
     cacheMiss = 3,
     /// An entry was written to disk: key, bytes.
     cacheStored = 4,
-    /// An entry was removed from disk or, with text "memory", from memory, to keep the limit: key,
+    /// An entry was removed to keep a limit, from disk or (with text "memory") from memory: key,
     /// bytes.
     cacheEvicted = 5,
-    /// The tuner has timed a schedule: text is the schedule; milliseconds of the best launch so
-    /// far;
-    /// or failure.
+    /// The tuner timed a schedule: text is the schedule;
+    /// milliseconds of the fastest launch so far; or
+    /// failure.
     trial = 6,
     /// A kernel was launched: variant, target; milliseconds of the host's time; or failure.
     launch = 7,
@@ -53,7 +53,7 @@ struct Event {
   std::string text;        ///< a sentence, or what the kind says
   double milliseconds = 0; ///< how long it took
   int64_t bytes = 0;
-  /// Of a compilation, in order: names and milliseconds.
+  /// The stages of a compilation in order: names and milliseconds.
   std::vector<std::pair<std::string, double>> stages;
   std::optional<Error> failure;
 };
@@ -61,9 +61,9 @@ struct Event {
 /// "compile started", "cache hit", ...
 TESELA_EXPORT const char *eventName(Event::Kind kind);
 
-/// Called from the thread in which it happens, which may be any, and from several at once. What it
-/// throws is dropped. It must not wait for a kernel of the same context, nor drop the last handle
-/// of that: a context ends its threads, of which this may be one.
+/// Called on the thread where the event happens, which may be any thread, and from several threads
+/// at once. Exceptions are dropped. It must not wait for a kernel of the same context, and must not
+/// destroy the context's last handle: the context would wait for its own thread.
 using EventCallback = std::function<void(const Event &)>;
 
 } // namespace tesela

@@ -16,20 +16,20 @@
 
 namespace tesela {
 
-/// The derivatives of the score and of the sink of the variant in `text`, as texts of the language.
-/// `file` names it in diagnostics; `constants` are its `const` parameters, those with a default may
+/// The derivatives of the score and of the sink of the variant in `text`, as text of the language.
+/// `file` names it in diagnostics. `constants` are its `const` parameters; those with a default may
 /// be left out. No GPU is needed. May be called from any thread.
 ///
-/// Errors: Code::invalidVariant with all diagnostics; Code::invalidArgument where a constant is
-/// missing or is no number of its type; Code::unsupported where a derivative is larger than a text
-/// of the language may be.
+/// Errors: Code::invalidVariant with all diagnostics; Code::invalidArgument if a constant is
+/// missing or is not a number of its type; Code::unsupported if a derivative exceeds the language's
+/// size limit for a text.
 TESELA_EXPORT Result<VariantGradient>
 variantGradient(std::string_view text, std::string_view file,
                 const std::vector<ScalarArgument> &constants = {});
 
-/// The derivatives as lines, as `tesela gradient` prints them: the `let` statements, then one for
-/// each derivative, "d score / d a[h, i] = c[h, i, k]    for i < 8"; those of the sink behind those
-/// of the score.
+/// The derivatives as lines, as `tesela gradient` prints them: first the `let` statements, then a
+/// line for each derivative, "d score / d a[h, i] = c[h, i, k]    for i < 8". The sink's lines
+/// follow the score's.
 TESELA_EXPORT std::string gradientText(const VariantGradient &gradient);
 
 } // namespace tesela

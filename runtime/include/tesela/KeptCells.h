@@ -11,38 +11,38 @@
 
 namespace tesela {
 
-/// The square of queries and keys in cells: what each of them holds, of all heads together. Whoever
-/// splits a sequence over several devices asks which parts need which, and how much work there is.
+/// The work in each square cell of a sequence's queries and keys. Used to split a sequence over
+/// several devices: which queries need which keys, and how much work they are.
 struct CellCounts {
-  int64_t rows = 0, columns = 0; ///< of cells; the last ones may be cut
-  /// Row after row: the work of a cell, summed over batches and heads. With n tiles along its side
-  /// a full cell has 2n. A partial one has 1 to 2n, estimated by 16 of its pairs: tiles are
-  /// computed whole. 0: no pair of it is kept, proved.
+  int64_t rows = 0, columns = 0; ///< numbers of cells; the last row and column may be cut
+  /// The work of each cell, row by row, summed over batches and heads. A cell with n tiles along
+  /// its side has 2n if it is full. If it is partial it has 1 to 2n, estimated from 16 of its
+  /// pairs, because a kernel computes whole tiles. 0: it is proved that no pair is kept.
   std::vector<uint32_t> work;
 };
 
-/// The analysis of one variant's mask for cells of one size. Making it takes some milliseconds, a
-/// count of a million tokens in a thousand cells likewise. From any threads; counts run one after
-/// the other.
+/// The analysis of one variant's mask for cells of one size. Creating it takes some milliseconds,
+/// and so does counting a million tokens in a thousand cells. May be used from any thread; counts
+/// run one after another.
 class KeptCells {
 public:
-  /// `options` give the text and its constants, nothing else. `cell`: queries, and keys, of a cell,
-  /// at least 1; `tile`: likewise of a kernel's tile. `threads` count; 0: the hardware's.
+  /// `options` give only the text and its constants. `cell`: how many queries, and keys, a cell has
+  /// (at least 1). `tile`: the same for a kernel's tile. `threads` 0: as many as the hardware has.
   TESELA_EXPORT static Result<KeptCells> create(const KernelOptions &options, int64_t cell,
                                                 int64_t tile, int threads = 0);
   TESELA_EXPORT KeptCells(KeptCells &&) noexcept;
   TESELA_EXPORT ~KeptCells();
 
-  /// The parameters that the mask, or a score that can be -inf, is computed from: two launches that
-  /// agree in these keep the same pairs.
+  /// The parameters that influence which pairs are kept, through the mask or through a score that
+  /// can be -inf. Launches with equal values of these keep the same pairs.
   TESELA_EXPORT const std::vector<std::string> &deciding() const;
 
-  /// Whether batches, or heads, may keep different pairs, or their number decides: then two
-  /// launches that keep the same pairs agree in it, too.
+  /// Whether which pairs are kept can depend on the batch (or the head), or on the number of
+  /// batches (or heads). If so, only launches with equal numbers of them keep the same pairs.
   TESELA_EXPORT bool tellsBatches() const;
   TESELA_EXPORT bool tellsHeads() const;
 
-  /// Of `arguments` the pass and the progress do not matter; captures lie in the host's memory.
+  /// `arguments`: pass and progress are ignored; captures lie in host memory.
   TESELA_EXPORT Result<CellCounts> count(const ExplainArguments &arguments);
 
 private:

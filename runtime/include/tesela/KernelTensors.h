@@ -11,8 +11,8 @@
 
 namespace tesela {
 
-/// The element type of the tensor `name` of launches of `kernel`, such as "d_bias";
-/// Code::invalidArgument where it has no such tensor.
+/// The element type of the tensor `name` in launches of `kernel`, for example of "d_bias".
+/// Code::invalidArgument: the kernel has no such tensor.
 TESELA_EXPORT Result<ElementType> tensorType(const Kernel &kernel, std::string_view name);
 
 } // namespace tesela

@@ -14,20 +14,20 @@
 
 namespace tesela {
 
-/// What Context::prepare gives: a kernel that is made on threads of the context. A cheap handle,
-/// copied freely; all members may be called from any thread. Dropping it does not cancel. Where the
-/// context goes first, what is not done by then is cancelled. So it is in a child of fork(), which
-/// has the kernel only where it was ready.
+/// The result of Context::prepare: a kernel that threads of the context are making. A handle that
+/// is cheap to copy; all members may be called from any thread. Dropping it does not cancel. If the
+/// context is destroyed first, an unfinished preparation is cancelled. In a child of fork() it is
+/// cancelled too, unless the kernel was ready before.
 class TESELA_EXPORT Preparation {
 public:
-  /// Whether get() answers at once.
+  /// Whether get() would return without waiting.
   bool ready() const;
-  /// Waits for at most `time`; whether get() answers at once.
+  /// Waits for at most `time`. Returns whether get() would return without waiting.
   bool waitFor(std::chrono::milliseconds time) const;
-  /// Waits for the kernel; the same answer each time. Code::deadlineExceeded as soon as the
-  /// deadline of prepare() is over, Code::cancelled after cancel().
+  /// Waits for the kernel. Returns the same answer each time. Code::deadlineExceeded once the time
+  /// limit of prepare() has passed; Code::cancelled after cancel().
   Result<Kernel> get() const;
-  /// Takes the request back. Others that asked for the same kernel get theirs.
+  /// Withdraws this request. Other requests for the same kernel are not affected.
   void cancel() const;
 
   struct State;

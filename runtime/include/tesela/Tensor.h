@@ -16,36 +16,36 @@
 
 namespace tesela {
 
-/// A view: address, type, extents and strides. It owns nothing.
+/// A view: address, type, extents and strides. It does not own the memory.
 struct Tensor {
   static constexpr int maxRank = 8;
 
-  void *data = nullptr; ///< inputs are only read
+  void *data = nullptr; ///< address of the first element; inputs are only read
   ElementType type = ElementType::bf16;
   int rank = 0;
-  std::array<int64_t, maxRank> extents{}; ///< the first `rank` count
-  std::array<int64_t, maxRank> strides{}; ///< in elements; the first `rank` count
+  std::array<int64_t, maxRank> extents{}; ///< the first `rank` are used
+  std::array<int64_t, maxRank> strides{}; ///< in elements; the first `rank` are used
 
   /// Row-major without gaps. At most maxRank extents.
   TESELA_EXPORT static Tensor contiguous(void *data, ElementType type,
                                          std::initializer_list<int64_t> extents);
 
-  /// q, k, v or o as [batch, heads, length, headDim] over memory laid out
-  /// in that order ("BHSD").
+  /// q, k, v or o as [batch, heads, length, headDim]; the memory has the same order
+  /// ("BHSD").
   static Tensor bhsd(void *data, ElementType type, int64_t batch, int64_t heads, int64_t length,
                      int64_t headDim) {
     return contiguous(data, type, {batch, heads, length, headDim});
   }
-  /// The same view [batch, heads, length, headDim] over memory laid out as
-  /// [batch, length, heads, headDim] ("BSHD").
+  /// The same view [batch, heads, length, headDim] of memory in the order [batch, length, heads,
+  /// headDim] ("BSHD").
   TESELA_EXPORT static Tensor bshd(void *data, ElementType type, int64_t batch, int64_t heads,
                                    int64_t length, int64_t headDim);
 
   /// The product of the extents.
   TESELA_EXPORT int64_t elementCount() const;
-  /// Bytes from the first to one past the last element (strides not negative).
+  /// Bytes from the first element to the end of the last one. Strides must not be negative.
   TESELA_EXPORT size_t spanBytes() const;
-  /// The same view at another address (a copy in a device's memory, say).
+  /// The same view at another address, for example of a copy in a device's memory.
   Tensor at(void *address) const {
     Tensor moved = *this;
     moved.data = address;

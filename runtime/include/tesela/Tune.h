@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every schedule gives a right kernel; which one is the fastest depends on the device, the variant
-// and the sizes. The heuristic guesses; the tuner measures, once, and keeps what it found beside
-// the compiled kernels, where compile() looks for it (ContextOptions::tuning). docs/tuning.md.
+// Every schedule gives a correct kernel. Which one is fastest depends on device, variant and sizes.
+// The heuristic guesses; the tuner measures once and stores its choice beside the compiled kernels,
+// where compile() finds it (ContextOptions::tuning). See docs/tuning.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TUNE_H
@@ -24,8 +24,8 @@ namespace tesela {
 /// The launch that a kernel is tuned for.
 struct TuneShape : ProblemSizes {
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
-  /// In host memory. Those that are not given are random; but what a mask reads must be given,
-  /// since it decides how many tiles there are.
+  /// In host memory. Missing ones are filled with random numbers, except those that a mask reads:
+  /// these must be given, because they decide how many tiles are computed.
   std::vector<CaptureArgument> captures;
 };
 
@@ -34,80 +34,80 @@ struct TuneProgress {
   int total = 0;
   std::string best; ///< the fastest so far
   double bestMilliseconds = 0;
-  double speedup = 1;     ///< of it over the heuristic's
-  double secondsLeft = 0; ///< at most
+  double speedup = 1;     ///< of the best one over the heuristic's schedule
+  double secondsLeft = 0; ///< an upper bound
 };
 
 struct TuneOptions {
-  /// How long it may take, in seconds; the last launches and compilations may exceed it a little.
+  /// The time limit in seconds. The last launches and compilations may exceed it a little.
   double seconds = 60;
-  /// Every schedule is timed fully, however long that takes: to hold the tuner's choice against.
+  /// Times every schedule fully, however long that takes, to judge the tuner's own choice.
   bool exhaustive = false;
-  /// Threads that compile; 0: all processors but one, 32 at most. On the host, whose launches they
-  /// would disturb, up to eight, which only compile while nothing is timed.
+  /// Threads that compile; 0: on a GPU all processors but one, at most 32; on the host up to eight,
+  /// which compile only while nothing is timed, because they would disturb the launches.
   int compileThreads = 0;
-  /// Device memory that inputs and outputs may take, in bytes. They are there several times, so
-  /// that no launch finds its inputs in a cache, as far as this allows.
+  /// The most bytes of device memory for inputs and outputs. The tuner uses several copies of them
+  /// within this limit, so that no launch finds its inputs in the L2 cache.
   int64_t memoryBytes = int64_t(2) << 30;
-  /// False: the choice is reported and not kept.
+  /// False: the choice is reported but not stored.
   bool keep = true;
-  /// Called from the calling thread, a few times a second at most.
+  /// Called from the calling thread, at most a few times a second.
   std::function<void(const TuneProgress &)> progress;
   RequestLimits limits;
 };
 
-/// A schedule and what came of it.
+/// A schedule and its measurement.
 struct Trial {
-  std::string schedule;             ///< every choice, as KernelOptions::schedule takes them
-  double predictedMilliseconds = 0; ///< by the cost model: an order, not a time
+  std::string schedule;             ///< every choice, in the syntax of KernelOptions::schedule
+  double predictedMilliseconds = 0; ///< by the cost model, useful for ranking only
   double milliseconds = 0;          ///< median; 0: never timed
-  double speedup = 0;               ///< over the heuristic's, by launches of the same rounds
-  int launches = 0;                 ///< samples that the median is of
+  double speedup = 0;               ///< over the heuristic's, from launches in the same rounds
+  int launches = 0;                 ///< how many launches were measured
   bool isHeuristic = false;
-  std::string dropped; ///< why it left the race; "" for finalists
+  std::string dropped; ///< why it was not timed to the end; empty for finalists
 };
 
 struct TuneReport {
-  std::string schedule;     ///< the choice: the heuristic's where nothing is surely faster
-  bool isHeuristic = false; ///< it is the heuristic's
+  std::string schedule;     ///< the choice; the heuristic's unless another is surely faster
+  bool isHeuristic = false; ///< whether the choice is the heuristic's
   double milliseconds = 0;
-  double speedup = 1;         ///< over the heuristic's
-  double overHeuristic = 0.5; ///< how sure the choice is faster than the heuristic's, 0 to 1
-  double overRunnerUp = 0.5;  ///< and than the next best
+  double speedup = 1;         ///< over the heuristic's schedule
+  double overHeuristic = 0.5; ///< probability that the choice is faster than the heuristic's
+  double overRunnerUp = 0.5;  ///< probability that it is faster than the next best
   std::vector<Trial> trials;  ///< the fastest first, then those that were never timed
-  int timed = 0;              ///< of the trials
-  double seconds = 0;         ///< that it took
-  bool timeUp = false;        ///< the time was over before the choice was sure
-  std::string record;         ///< the file that keeps the choice; "" where it is not kept
+  int timed = 0;              ///< how many of the trials were timed
+  double seconds = 0;         ///< the time that tuning took
+  bool timeUp = false;        ///< the time limit ended tuning before the choice was sure
+  std::string record;         ///< the file that stores the choice; empty if it is not stored
 };
 
-/// Finds the fastest schedule for launches of `shape` on the context's device and keeps it. Choices
-/// that `options.schedule` names stay as they are (and the result is not kept). Uses buffers and
-/// kernels of its own; launches of others at the same time make it less sure, not wrong.
+/// Finds the fastest schedule for launches of `shape` on the context's device and stores it. What
+/// `options.schedule` names stays as it is (then the result is not stored). Uses its own buffers
+/// and kernels. Other launches at the same time make the choice less sure, but no result wrong.
 TESELA_EXPORT Result<TuneReport> tune(const Context &context, const KernelOptions &options,
                                       const TuneShape &shape, const TuneOptions &tuning = {});
 
-/// A choice that was kept, or came with the library.
+/// A choice that tune() stored or that was shipped with the library.
 struct TunedChoice {
-  ProblemSizes sizes;   ///< that were timed
-  std::string bucket;   ///< all launches for which it counts: "h32.g4.q4096.k4096"
-  std::string schedule; ///< every choice, as KernelOptions::schedule takes them
+  ProblemSizes sizes;   ///< the sizes that were timed
+  std::string bucket;   ///< the launches that it applies to: "h32.g4.q4096.k4096"
+  std::string schedule; ///< every choice, in the syntax of KernelOptions::schedule
   double milliseconds = 0, heuristicMilliseconds = 0;
-  double confidence = 0; ///< that it is faster than the heuristic's, 0 to 1
-  int timed = 0;         ///< schedules
+  double confidence = 0; ///< probability that it is faster than the heuristic's
+  int timed = 0;         ///< how many schedules were timed
   std::string version;   ///< of Tesela
   std::string made;      ///< when, "2026-01-31T12:00:00Z"
   std::string path;      ///< the file
 };
 
-/// What is known for kernels of `options` on the context's device, whatever their sizes.
+/// All choices for kernels of `options` on the context's device, for any sizes.
 TESELA_EXPORT Result<std::vector<TunedChoice>> tunedChoices(const Context &context,
                                                             const KernelOptions &options);
 
-/// Adds the records in the files `records` to the table `path`, which is made where it is not
-/// there; of two for the same launches the new one stays. Without `records` nothing is written, and
-/// a table that is there is checked. Tables of that form ship with the library
-/// (share/tesela/tuned).
+/// Adds the records in the files `records` to the table `path`, which is created if it does not
+/// exist. A new record replaces an old one for the same launches. Without `records`, an existing
+/// table is checked and nothing is written. The library's own tables (share/tesela/tuned) have this
+/// form.
 TESELA_EXPORT Status addToTable(const std::string &path, const std::vector<std::string> &records);
 
 } // namespace tesela

@@ -10,13 +10,13 @@
 
 namespace tesela {
 
-/// Among how many work items a kernel of "forward_in_parts" best shares the keys of its launches on
+/// The best number of work items among which a kernel of "forward_in_parts" shares its keys on
 /// `device`: N of the binding "workers=N", which decides the launch's grid and its workspaces.
 ///
 /// `options`: the kernel's, without that binding. Compile the kernel with sizes.length as its
-/// expectedQueries: its thread blocks follow from that. `sizes`: of a launch, as far as the host
-/// knows it; length and kvLength are the most queries and keys of a sequence, or more.
-/// Code::invalidArgument: a size is negative, or the algorithm is another one.
+/// expectedQueries, because that decides its thread blocks. `sizes`: of a launch, as far as the
+/// host knows them; length and kvLength are upper bounds of a sequence's queries and keys.
+/// Code::invalidArgument: a size is negative, or the algorithm is not "forward_in_parts".
 TESELA_EXPORT Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
                                          const ProblemSizes &sizes);
 

@@ -3,22 +3,22 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
 \*===--------------------------------------------------------------------===*/
 /*
- * The C API: compile a variant, launch it. C99 and later; C++ too. docs/c-api.md is a guide.
+ * The C API: compile a variant and launch it. C99 and later, and C++. docs/c-api.md is a guide.
  *
- * Errors: a function that can fail returns a tesela_code. The sentence that belongs to the last
- * failure of the calling thread is tesela_last_error(). Nothing is printed, no exception passes,
- * and a NULL where none is allowed is TESELA_INVALID_ARGUMENT. Functions that return a pointer to
- * a text never return NULL unless they say so.
+ * Errors: a function that can fail returns a tesela_code. tesela_last_error() is the message of the
+ * calling thread's last failure. The library prints nothing and throws no exception. A NULL that is
+ * not allowed is TESELA_INVALID_ARGUMENT. Functions that return a pointer to a text never return
+ * NULL unless their comment says so.
  *
- * Structures begin with their size: set `size = sizeof(the structure)` and zero the rest, so that a
- * newer library understands an older caller. Those without a size never change.
+ * Structures begin with their size. Set `size = sizeof(the structure)` and zero the rest, so that a
+ * newer library understands an older caller. Structures without a size never change.
  *
- * Handles are made by functions that write them through their last argument, which becomes NULL
- * where they fail, and belong to the caller, who destroys each once. What a handle needs of
- * another it keeps alive: they may be destroyed in any order.
+ * Handles: a function that makes one writes it through its last argument, or NULL if it fails. The
+ * caller owns the handle and destroys it once. A handle keeps alive what it needs of other handles,
+ * so they may be destroyed in any order.
  *
- * Threads: all functions may be called from several threads at once, with the same handles too;
- * but a handle must not be destroyed while another thread uses it.
+ * Threads: all functions may be called from several threads at once, also with the same handles.
+ * But do not destroy a handle while another thread uses it.
  */
 #ifndef TESELA_TESELA_H
 #define TESELA_TESELA_H

@@ -13,23 +13,23 @@
 
 namespace tesela {
 
-/// The C API has the same numbers; they are written into artifacts.
+/// The C API uses the same numbers, and artifacts contain them.
 enum class ElementType : int {
   f32 = 0,
   f16 = 1,
   bf16 = 2,
   i32 = 3,
   boolean = 4,
-  /// 8 bits: a sign, 4 of an exponent, 3 of a mantissa; up to 448, no infinity (Micikevicius and
-  /// others, "FP8 Formats for Deep Learning", arXiv:2209.05433; MLIR's f8E4M3FN). Of a template's
-  /// tensors alone: no variant captures it.
+  /// 8 bits: a sign, 4 bits of exponent, 3 of mantissa; at most 448, no infinity (Micikevicius and
+  /// others, "FP8 Formats for Deep Learning", arXiv:2209.05433; MLIR's f8E4M3FN). Only for tensors
+  /// of a template; no variant captures it.
   e4m3 = 6
 };
 
 /// "f32", "f16", "bf16", "i32", "bool", "e4m3".
 TESELA_EXPORT std::string_view elementTypeName(ElementType type);
 TESELA_EXPORT std::optional<ElementType> parseElementType(std::string_view name);
-/// Bytes of one element; bool takes one, which is false where it is 0. 0: `type` is none of these.
+/// Bytes of one element. A bool has one byte; 0 is false. 0 if `type` is none of these.
 TESELA_EXPORT int elementSize(ElementType type);
 
 // Conversions between f32 and the 16-bit formats, rounded to nearest even; NaN
@@ -39,7 +39,7 @@ TESELA_EXPORT uint16_t floatToBf16(float value);
 TESELA_EXPORT float f16ToFloat(uint16_t bits);
 TESELA_EXPORT uint16_t floatToF16(float value);
 
-// The same for e4m3, where what is larger than 448 becomes 448.
+// The same for e4m3. Values above 448 in magnitude become 448.
 TESELA_EXPORT float e4m3ToFloat(uint8_t bits);
 TESELA_EXPORT uint8_t floatToE4m3(float value);
 

@@ -5,7 +5,7 @@
 #ifndef TESELA_EXPORT_H
 #define TESELA_EXPORT_H
 
-/// Everything else is hidden: two versions of LLVM can then live in one process.
+/// Marks what the shared library exports. The rest is hidden, so two LLVMs can live in one process.
 #define TESELA_EXPORT __attribute__((visibility("default")))
 
 #endif // TESELA_EXPORT_H

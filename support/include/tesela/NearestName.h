@@ -16,8 +16,8 @@ namespace tesela {
 
 namespace detail {
 
-/// How many letters are to be inserted, removed, replaced or swapped with their
-/// neighbour.
+/// The least number of letters to insert, remove, replace or swap with a neighbour that turns `a`
+/// into `b`.
 inline size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> beforeLast(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -43,11 +43,11 @@ inline bool equalIgnoringCase(std::string_view a, std::string_view b) {
 
 } // namespace detail
 
-/// The candidate nearest to `name` by edit distance, or an empty view where none
-/// is near enough to be a likely misspelling.
+/// The candidate nearest to `name` by edit distance. Empty if no candidate is near enough to be a
+/// likely misspelling.
 inline std::string_view nearestName(std::string_view name,
                                     const std::vector<std::string_view> &candidates) {
-  // A third of the letters may be wrong; a lone letter may only be of the wrong case.
+  // A third of the letters may differ; a name of one letter may only differ in case.
   if (name.size() > 64)
     return {};
   std::string_view best;

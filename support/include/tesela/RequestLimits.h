@@ -13,13 +13,13 @@
 
 namespace tesela {
 
-/// How long a request may go on. It is looked at between the stages of a compilation and wherever a
-/// request waits, so it ends some time after its limit, not at once.
+/// The limits of a request. They are checked between the stages of a compilation and wherever a
+/// request waits, so the request ends some time after its limit, not at once.
 struct RequestLimits {
-  std::stop_token cancelled; ///< the default one never asks to stop
+  std::stop_token cancelled; ///< the default one is never cancelled
   std::optional<std::chrono::steady_clock::time_point> deadline;
 
-  /// Code::cancelled or Code::deadlineExceeded where the request is over.
+  /// Code::cancelled or Code::deadlineExceeded if a limit is reached, else success.
   Status check() const {
     if (cancelled.stop_requested())
       return Error(Code::cancelled, "the request was cancelled");

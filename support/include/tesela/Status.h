@@ -6,9 +6,9 @@
 // Every function of Tesela that can fail returns a Status or a Result<T>.
 // Nothing throws, prints or exits across the library's boundary.
 //
-// A failure is one of two kinds, told apart by `Error::isDefect()`: something
-// the caller or the environment can mend (a wrong extent, a missing driver), or
-// a defect of Tesela itself (Code::defect), which asks to be reported.
+// A failure is one of two kinds, distinguished by `Error::isDefect()`. The caller or the
+// environment can correct the first kind (a wrong extent, a missing driver). The second is a defect
+// of Tesela (Code::defect); its message asks to report it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_STATUS_H
@@ -25,7 +25,7 @@
 
 namespace tesela {
 
-/// What went wrong, for programs. The C API has the same numbers.
+/// The kind of a failure, for programs. The C API has the same numbers.
 enum class Code : int {
   ok = 0,
   /// An argument's value, shape, stride, alignment or type is not accepted.
@@ -65,7 +65,7 @@ public:
   Code code() const { return code_; }
   /// The whole chain in one text, "context: cause".
   const std::string &message() const { return message_; }
-  /// The chain's links: what was tried first, its cause, the cause's cause; never empty.
+  /// The links of the chain: what was tried first, its cause, the cause's cause. Never empty.
   const std::vector<std::string> &chain() const { return chain_; }
   bool isDefect() const { return code_ == Code::defect; }
 

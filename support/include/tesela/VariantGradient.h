@@ -11,37 +11,37 @@
 
 namespace tesela {
 
-/// One derivative, as text of the language. With y the score or the sink, and without indices,
+/// One derivative, as text of the language. Without indices, where y is the score or the sink:
 ///
 ///     ∂y / ∂by = text
 ///
-/// With indices it is what one read of a captured tensor adds: the indices are clamped as a read's
-/// are, several may name one tensor, and each of `rounds` gives its own:
+/// With indices it is what one read of a captured tensor contributes. Indices are clamped as in a
+/// read. Several reads may use the same tensor. Each of `rounds` contributes separately:
 ///
 ///     for each of rounds:  ∂y / ∂by[indices] += text
 struct PartialDerivative {
   std::string by;                   ///< "s", or a parameter's name
-  std::vector<std::string> indices; ///< one an axis: "h", "k - q"
-  std::vector<std::string> rounds;  ///< of the sums around the read, outermost first: "i < 8"
-  /// A number, of the names in scope where the read stands and of `lets`. "0": it does not depend
-  /// on `by`; such a tensor has no indices.
+  std::vector<std::string> indices; ///< one per axis: "h", "k - q"
+  std::vector<std::string> rounds;  ///< of the reductions around the read, outermost first: "i < 8"
+  /// A number that may use `lets` and the names in scope at the read. "0": the score or sink does
+  /// not depend on `by`; for a tensor, `indices` is then empty.
   std::string text;
 };
 
 /// The derivatives of a score or a sink.
 struct Derivatives {
   std::vector<std::string> lets; ///< statements that come before the texts: "let t1 = tanh(s)"
-  /// By `s` (of a score), by the f32 scalars in their order, by the f32, f16 and bf16 tensors.
+  /// By `s` (score only), then by each f32 scalar, then by each f32, f16 and bf16 tensor.
   std::vector<PartialDerivative> partials;
 };
 
-/// The derivatives of a variant. `const` parameters are numbers in it.
+/// The derivatives of a variant. Its `const` parameters appear as numbers.
 struct VariantGradient {
   std::string name; ///< the variant's
   Derivatives score;
-  std::optional<Derivatives> sink; ///< where there is one
-  /// Where the text has an int() or a floor that passes no derivative on: each as
-  /// `file:line:column: note: ...` with a caret. Empty where there is none.
+  std::optional<Derivatives> sink; ///< if the variant has one
+  /// A note for each int() or floor through which no derivative passes, as `file:line:column: note:
+  /// ...` with a caret. Empty if there is none.
   std::string notes;
 };
 

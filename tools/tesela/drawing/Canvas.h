@@ -17,22 +17,22 @@ struct Color {
   auto operator<=>(const Color &) const = default;
 };
 
-/// In units of the picture; y grows downwards.
+/// A rectangle in units of the picture; y grows downwards.
 struct Box {
   double x = 0, y = 0, width = 0, height = 0;
 };
 
-/// Where a text's point lies.
+/// Which point of a text is at the given coordinates.
 enum class Anchor { start, middle, end };
 
-/// A text's letters are this wide and stand on its point's y.
+/// The width of a letter. The baseline of a text is at its y.
 inline constexpr double letterWidth = 6.6;
 
 class Canvas {
 public:
   virtual ~Canvas() = default;
 
-  /// Fills `boxes`, which are what `name` says; 0 < opacity <= 1.
+  /// Fills `boxes`, whose meaning `name` says; 0 < opacity <= 1.
   virtual void fill(const char *name, const std::vector<Box> &boxes, Color color,
                     double opacity) = 0;
   virtual void write(double x, double y, Anchor anchor, const std::string &text) = 0;

@@ -11,13 +11,13 @@
 namespace tesela::tool {
 
 inline constexpr int glyphWidth = 5;
-/// Rows that stand on the line; the others hang below it.
+/// The rows above the baseline. The other two are below it.
 inline constexpr int glyphAscent = 7;
 
-/// A letter's rows from the top; bit 4 is the leftmost column.
+/// The rows of a letter, from the top. Bit 4 is the leftmost column.
 using Glyph = std::array<uint8_t, 9>;
 
-/// Of printable ASCII; anything else looks like '?'.
+/// The glyph of a printable ASCII character. Any other character looks like '?'.
 const Glyph &glyphOf(char c);
 
 } // namespace tesela::tool

@@ -36,7 +36,7 @@ void PngCanvas::paint(int left, int top, int right, int bottom, Color color, dou
 void PngCanvas::fill(const char *, const std::vector<Box> &boxes, Color color, double opacity) {
   for (const Box &box : boxes) {
     int left = pixel(box.x), top = pixel(box.y);
-    // What is thinner than a pixel is still seen.
+    // A box that is thinner than a pixel must still be visible.
     paint(left, top, std::max(pixel(box.x + box.width), left + 1),
           std::max(pixel(box.y + box.height), top + 1), color, opacity);
   }
@@ -61,7 +61,7 @@ void PngCanvas::write(double x, double y, Anchor anchor, const std::string &text
 
 std::string PngCanvas::file() const {
   IndexedImage image{.width = width, .height = height, .palette = {}, .pixels = {}};
-  std::map<Color, uint8_t> numbers; // a drawing mixes few colors
+  std::map<Color, uint8_t> numbers; // a drawing has few different colors
   image.pixels.reserve(pixels.size());
   for (const Color &color : pixels) {
     auto [entry, isNew] = numbers.try_emplace(color, uint8_t(numbers.size()));

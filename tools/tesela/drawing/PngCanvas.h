@@ -9,7 +9,7 @@
 
 namespace tesela::tool {
 
-/// A unit is two pixels.
+/// Draws pixels: one unit is two pixels.
 class PngCanvas : public Canvas {
 public:
   PngCanvas(double width, double height);

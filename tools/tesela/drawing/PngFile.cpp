@@ -21,12 +21,12 @@ namespace {
 
 class BitWriter {
 public:
-  /// Numbers come with their lowest bit first.
+  /// Writes a number, lowest bit first.
   void put(uint32_t value, int bits) {
     for (int i = 0; i < bits; ++i)
       putBit(value >> i & 1);
   }
-  /// Codes come with their highest bit first.
+  /// Writes a Huffman code, highest bit first.
   void putCode(uint32_t code, int bits) {
     for (int i = bits - 1; i >= 0; --i)
       putBit(code >> i & 1);
@@ -45,12 +45,12 @@ private:
     used = (used + 1) % 8;
   }
   std::string bytes;
-  int used = 0; ///< bits of the last byte
+  int used = 0; ///< bits of the last byte that are used
 };
 
 } // namespace
 
-/// A literal, the end of the block (256) or a length (257 to 285); RFC 1951, 3.2.6.
+/// Writes a literal, the end of the block (256) or a length code (257 to 285); RFC 1951, 3.2.6.
 static void putSymbol(BitWriter &out, uint32_t symbol) {
   if (symbol < 144)
     out.putCode(0x30 + symbol, 8);
@@ -62,12 +62,12 @@ static void putSymbol(BitWriter &out, uint32_t symbol) {
     out.putCode(0xc0 + symbol - 280, 8);
 }
 
-/// "Repeat the last byte `length` times", 3 to 258; RFC 1951, 3.2.5.
+/// Writes "repeat the last byte `length` times", for 3 to 258 times; RFC 1951, 3.2.5.
 static void putRepeat(BitWriter &out, uint32_t length) {
   if (length == 258) {
     putSymbol(out, 285);
   } else {
-    // Groups of four symbols: lengths in steps of 1, 2, 4, ... after the first eight symbols.
+    // After the first eight symbols, groups of four symbols have lengths in steps of 1, 2, 4, ...
     uint32_t rest = length - 3;
     int extra = 0;
     while (rest >> extra >= 8)
@@ -75,13 +75,13 @@ static void putRepeat(BitWriter &out, uint32_t length) {
     putSymbol(out, 257 + uint32_t(4 * extra) + (rest >> extra));
     out.put(rest & ((1u << extra) - 1), extra);
   }
-  out.putCode(0, 5); // the distance 1
+  out.putCode(0, 5); // distance 1
 }
 
 static std::string deflate(std::string_view bytes) {
   BitWriter out;
-  out.put(1, 1); // the last block
-  out.put(1, 2); // with the fixed codes
+  out.put(1, 1); // this is the last block
+  out.put(1, 2); // it has the fixed codes
   for (size_t at = 0; at < bytes.size();) {
     size_t run = 0;
     while (at > 0 && run < 258 && at + run < bytes.size() && bytes[at + run] == bytes[at - 1])
@@ -97,7 +97,7 @@ static std::string deflate(std::string_view bytes) {
   return out.finish();
 }
 
-/// RFC 1950 around it.
+/// Wraps the deflate block as RFC 1950 says.
 static std::string zlibStream(std::string_view bytes) {
   uint32_t a = 1, b = 0; // Adler-32
   for (char byte : bytes) {
@@ -134,7 +134,7 @@ static std::string chunk(const char *type, const std::string &content) {
 
 std::string pngFile(const IndexedImage &image) {
   std::string header = bigEndian(uint32_t(image.width)) + bigEndian(uint32_t(image.height));
-  header += {8, 3, 0, 0, 0}; // 8 bits a pixel, a palette, no interlace
+  header += {8, 3, 0, 0, 0}; // 8 bits for each pixel, a palette, no interlace
   std::string palette;
   for (Color color : image.palette)
     palette += {char(color.red), char(color.green), char(color.blue)};
@@ -142,7 +142,7 @@ std::string pngFile(const IndexedImage &image) {
   std::string rows;
   for (int y = 0; y < image.height; ++y) {
     const uint8_t *row = &image.pixels[size_t(y) * image.width];
-    rows += char(y == 0 ? 0 : 2); // as it is; minus the row above
+    rows += char(y == 0 ? 0 : 2); // filter of the row: none, or the difference from the row above
     for (int x = 0; x < image.width; ++x)
       rows += char(y == 0 ? row[x] : uint8_t(row[x] - row[x - image.width]));
   }

@@ -9,15 +9,15 @@
 
 namespace tesela::tool {
 
-/// Pixels by number of their color, row after row; at most 256 colors.
+/// Pixels as numbers of their colors, row after row. At most 256 colors.
 struct IndexedImage {
   int width = 0, height = 0;
   std::vector<Color> palette;
   std::vector<uint8_t> pixels;
 };
 
-/// The image as a PNG file (ISO/IEC 15948). It needs no library: rows are stored as the difference
-/// from the row above and repeated bytes are counted, which is what such pictures consist of.
+/// The image as a PNG file (ISO/IEC 15948). It needs no compression library: rows are stored as the
+/// difference from the row above, and repeated bytes are counted. That suits drawings of tiles.
 std::string pngFile(const IndexedImage &image);
 
 } // namespace tesela::tool

@@ -10,7 +10,7 @@
 
 namespace tesela::tool {
 
-/// Hundredths are finer than any screen.
+/// A number with two decimals, which is finer than any screen.
 static std::string number(double value) {
   return fmt::format("{:.7g}", std::round(value * 100) / 100);
 }
@@ -27,7 +27,7 @@ static std::string escaped(const std::string &text) {
 }
 
 SvgCanvas::SvgCanvas(double width, double height) {
-  // Letters of 11 units are 6.6 wide in fonts whose letters are all as wide.
+  // In a monospaced font of size 11 a letter is 6.6 units wide.
   text_ = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
                       "viewBox=\"0 0 {0} {1}\" font-family=\"monospace\" font-size=\"11\">\n"
                       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",

@@ -9,7 +9,7 @@
 
 namespace tesela::tool {
 
-/// Each fill() is one path, of the class `name`.
+/// Draws SVG. Each fill() is one path of the class `name`.
 class SvgCanvas : public Canvas {
 public:
   SvgCanvas(double width, double height);

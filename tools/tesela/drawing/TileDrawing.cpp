@@ -12,22 +12,23 @@
 
 namespace tesela::tool {
 
-// Blue and orange, which all common kinds of color blindness tell apart, and white: Okabe and Ito,
-// "Color Universal Design", 2008; lighter, so that kept pairs show.
+// White, and the blue and orange that people with all common kinds of color blindness can
+// distinguish (Okabe and Ito, "Color Universal Design", 2008). They are lighter, so that kept pairs
+// are visible.
 static constexpr Color emptyColor{0xff, 0xff, 0xff};
 static constexpr Color partialColor{0xfa, 0xcf, 0x86};
 static constexpr Color fullColor{0x8c, 0xc4, 0xe6};
 static constexpr Color keptColor{0x00, 0x00, 0x00};
 static constexpr Color lineColor{0x50, 0x50, 0x50};
 
-/// Shades of kept pairs: from few in a cell to all.
+/// The number of shades for kept pairs, from few kept pairs in a cell to all.
 static constexpr int levels = 4;
 static double opacityOf(int level) { return 0.08 * level; }
 
-// In units; a unit is a pixel of a screen.
+// Lengths in units. A unit is one pixel of a screen.
 static constexpr double longestSide = 480, longestOfSeveral = 230, widestToken = 40;
 static constexpr double leftMargin = 60, topMargin = 30, gap = 16, lineHeight = 15;
-static constexpr double smallestTile = 3; ///< what is smaller is drawn together
+static constexpr double smallestTile = 3; ///< smaller tiles are drawn as groups
 static constexpr size_t maxPanels = 4;
 
 TileDrawing::TileDrawing(const ExplainReport &report)
@@ -37,14 +38,15 @@ TileDrawing::TileDrawing(const ExplainReport &report)
   size_t count = std::min(heads.size(), maxPanels);
   double side = count > 1 ? longestOfSeveral : longestSide;
   double scale = std::min(widestToken, side / double(std::max<int64_t>({e.Sq, e.Sk, 1})));
-  // A single row of tokens is still to be seen, with a label at both ends.
+  // At least one line high and wide: a single row of tokens must be visible, with labels at both
+  // ends.
   panelWidth = std::max(scale * double(e.Sk), lineHeight);
   panelHeight = std::max(scale * double(e.Sq), lineHeight);
   scaleK = panelWidth / double(std::max<int64_t>(e.Sk, 1));
   scaleQ = panelHeight / double(std::max<int64_t>(e.Sq, 1));
   double tile = std::min(scaleK * double(map.blockN), scaleQ * double(map.blockM));
   grouped = std::max<int64_t>(1, int64_t(std::ceil(smallestTile / tile)));
-  grouped = (grouped + map.cell - 1) / map.cell * map.cell; // whole cells
+  grouped = (grouped + map.cell - 1) / map.cell * map.cell; // round up to whole cells
 
   const Explanation &explanation = report.explanation;
   caption = {fmt::format("{}: {} x {} tokens (queries down, keys to the right)",
@@ -117,7 +119,7 @@ void TileDrawing::drawTiles(Canvas &canvas, const Panel &panel) const {
           return TileKind::partial;
     return kind;
   };
-  std::array<std::vector<Box>, 3> boxes; // by kind; of a run of tiles in a row
+  std::array<std::vector<Box>, 3> boxes; // by kind; a box is a run of equal tiles in a row
   for (int64_t row = 0; row < map.rows; row += grouped)
     for (int64_t column = 0; column < map.columns;) {
       TileKind kind = kindOf(row, column);
@@ -136,7 +138,7 @@ void TileDrawing::drawTiles(Canvas &canvas, const Panel &panel) const {
 
 void TileDrawing::drawKeptPairs(Canvas &canvas, const Panel &panel) const {
   const LaunchExtents &e = report.extents;
-  constexpr int64_t maxSamples = 4; // of each axis of a cell
+  constexpr int64_t maxSamples = 4; // along each axis of a cell
   int64_t rows = std::min(e.Sq, std::max<int64_t>(1, int64_t(panelHeight)));
   int64_t columns = std::min(e.Sk, std::max<int64_t>(1, int64_t(panelWidth)));
   int32_t b = std::max(panel.tiles->batch, 0), h = std::max(panel.tiles->head, 0);
@@ -152,7 +154,7 @@ void TileDrawing::drawKeptPairs(Canvas &canvas, const Panel &panel) const {
       return kept == 0 ? 0 : levels;
     return int(std::clamp<int64_t>(levels * kept / (down * across), 1, levels - 1));
   };
-  std::array<std::vector<Box>, levels + 1> boxes; // of a run of cells in a row
+  std::array<std::vector<Box>, levels + 1> boxes; // by level; a box is a run of equal cells
   std::vector<int> line(static_cast<size_t>(columns));
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column)
@@ -191,7 +193,8 @@ void TileDrawing::drawBorders(Canvas &canvas, const Panel &panel) const {
   canvas.fill("border", lines, lineColor, 0.5);
 }
 
-/// From 0 in steps of a power of two, at most `count`; the end where it does not crowd the last.
+/// Ticks from 0 in steps of a power of two, at most `count`. The end is added if it is not too
+/// close to the last tick.
 static std::vector<int64_t> ticksOf(int64_t length, double count) {
   int64_t step = 1;
   while (double(length) > count * double(step))
@@ -208,7 +211,7 @@ void TileDrawing::drawAxes(Canvas &canvas, const Panel &panel) const {
   const LaunchExtents &e = report.extents;
   constexpr double tick = 4, letterMiddle = 4;
   std::vector<Box> ticks;
-  // Room for seven letters beside each other, for two lines below each other.
+  // Labels have room for seven letters side by side, and for two lines one below the other.
   for (int64_t key : ticksOf(e.Sk, std::clamp(panelWidth / (7 * letterWidth), 1.0, 8.0))) {
     double x = panel.x + scaleK * double(key);
     ticks.push_back({x - 0.25, panel.y - tick, 0.5, tick});

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Queries go down, keys to the right. A tile has the color of its kind; kept pairs are darker, by
-// the variant's own text: what is dark on the color of empty would be a defect. A few thousand
-// tokens are more than pixels: a cell then shows how much of it is kept, by a sample.
+// Draws the tiles of a mask: queries down, keys to the right. The color of a tile is its kind. Kept
+// pairs, by the variant's text, are darker; one in an empty tile would be a defect. If there are
+// more tokens than pixels, the shade of a cell is the share of kept pairs in a sample.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TOOLS_DRAWING_TILEDRAWING_H
@@ -18,7 +18,7 @@ namespace tesela::tool {
 
 class TileDrawing {
 public:
-  /// `report` must live as long.
+  /// `report` must outlive this object.
   explicit TileDrawing(const ExplainReport &report);
 
   double width() const { return width_; }
@@ -29,7 +29,7 @@ private:
   /// The mask of one head.
   struct Panel {
     const HeadTiles *tiles;
-    double x, y; ///< of its first pair
+    double x, y; ///< where the panel's first pair is
   };
 
   void drawCaption(Canvas &canvas) const;
@@ -42,9 +42,9 @@ private:
 
   const ExplainReport &report;
   const TileMap &map;
-  double scaleQ = 1, scaleK = 1; ///< units a token
+  double scaleQ = 1, scaleK = 1; ///< units for each token
   double panelWidth = 0, panelHeight = 0;
-  int64_t grouped = 1; ///< tiles of each axis in a drawn one
+  int64_t grouped = 1; ///< tiles along each axis that are drawn as one
   std::vector<Panel> panels;
   std::vector<std::string> caption, legend;
   double width_ = 0, height_ = 0;

@@ -21,8 +21,8 @@ extern "C" {
 #define TESELA_AS_INT
 #endif
 
-/* The version that a program is compiled against; tesela_version_number() is that of the library
- * it runs with. They fit where the library's is not less and the major version is the same. */
+/* The version that a program is compiled against. tesela_version_number() is that of the library
+ * at run time. They fit if the major versions are equal and the library is not older. */
 #define TESELA_VERSION_MAJOR 0
 #define TESELA_VERSION_MINOR 1
 #define TESELA_VERSION_PATCH 0
@@ -32,7 +32,7 @@ extern "C" {
 /* "0.1.0"; lives as long as the library. */
 TESELA_API const char *tesela_version(void);
 
-/* TESELA_VERSION_NUMBER of the library. */
+/* The library's TESELA_VERSION_NUMBER. */
 TESELA_API int tesela_version_number(void);
 
 typedef enum tesela_code TESELA_AS_INT {
@@ -52,18 +52,18 @@ typedef enum tesela_code TESELA_AS_INT {
 /* "invalid argument", "driver error", ...; lives as long as the library. */
 TESELA_API const char *tesela_code_name(tesela_code code);
 
-/* This thread's last failure. A call that succeeds leaves it as it is. The texts are valid until
- * the thread's next call that fails; they are "" or NULL before the first. */
+/* The last failure of the calling thread. A call that succeeds does not change it. The texts are
+ * valid until the thread's next failure. Before the first failure they are "" or NULL. */
 
-/* The sentence, with its whole chain of causes: "launching 'causal': q has no address: ...". */
+/* The message with its chain of causes: "launching 'causal': q has no address: ...". */
 TESELA_API const char *tesela_last_error(void);
 
 /* Its code; TESELA_OK before the first failure. */
 TESELA_API tesela_code tesela_last_error_code(void);
 
-/* The links of its chain: what was tried, the cause, the cause's cause. */
+/* The links of the chain: what was tried, the cause, the cause's cause. */
 TESELA_API size_t tesela_last_error_count(void);
-TESELA_API const char *tesela_last_error_link(size_t index); /* NULL where there is no such link */
+TESELA_API const char *tesela_last_error_link(size_t index); /* NULL if there is no such link */
 
 /* Element types. */
 typedef enum tesela_type TESELA_AS_INT {
@@ -72,24 +72,24 @@ typedef enum tesela_type TESELA_AS_INT {
   TESELA_BF16 = 2,
   TESELA_I32 = 3,
   TESELA_BOOL = 4, /* one byte; 0 is false, all else is true */
-  /* Of captured tensors alone, where a variant declares i32: the low 32 bits of each element are
-   * read, so that values wrap as i32 does. */
+  /* Only for captured tensors that the variant declares as i32. The low 32 bits of each element
+   * are read, so values wrap as i32 does. */
   TESELA_I64 = 5,
-  /* 8 bits: 4 of an exponent, 3 of a mantissa, up to 448, no infinity. Of tensors of an algorithm
-   * that declares it, which no variant captures. */
+  /* 8 bits: sign, 4 bits of exponent, 3 of mantissa; at most 448, no infinity. Only for tensors
+   * that a template declares with this type; no variant captures it. */
   TESELA_E4M3 = 6
 } tesela_type;
 
-/* A part of a compilation, in the order in which they ran. */
+/* A stage of a compilation. Arrays of them are in the order of execution. */
 typedef struct tesela_stage {
   const char *name;
   double milliseconds;
 } tesela_stage;
 
-/* Bytes that the library made. A byte of 0 follows the last, so that text is a string. */
+/* Bytes that the library made. A zero byte follows the last one, so a text is a C string. */
 typedef struct tesela_bytes tesela_bytes;
-TESELA_API const char *tesela_bytes_data(const tesela_bytes *bytes); /* "" where bytes is NULL */
-TESELA_API size_t tesela_bytes_size(const tesela_bytes *bytes);      /* 0 where bytes is NULL */
+TESELA_API const char *tesela_bytes_data(const tesela_bytes *bytes); /* "" if bytes is NULL */
+TESELA_API size_t tesela_bytes_size(const tesela_bytes *bytes);      /* 0 if bytes is NULL */
 TESELA_API void tesela_bytes_destroy(tesela_bytes *bytes);           /* NULL is allowed */
 
 #ifdef __cplusplus

@@ -3,9 +3,9 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
 \*===--------------------------------------------------------------------===*/
 /*
- * A bundle is a folder with one variant's kernels for several targets: their launch plans with the
- * code, a manifest (manifest.json), and for GPUs a C header and a launcher that needs the driver
- * alone. docs/export.md describes the files.
+ * A bundle is a folder with the kernels of one variant for several targets. It contains launch
+ * plans with their code and a manifest (manifest.json); for GPUs also a C header and a launcher
+ * that needs only CUDA's driver. docs/export.md describes the files.
  */
 #ifndef TESELA_C_BUNDLE_H
 #define TESELA_C_BUNDLE_H
@@ -16,34 +16,35 @@
 extern "C" {
 #endif
 
-typedef struct tesela_bundle tesela_bundle; /* what a manifest tells */
+typedef struct tesela_bundle tesela_bundle; /* the contents of a manifest */
 
 typedef struct tesela_bundle_options {
   size_t size;                         /* sizeof(tesela_bundle_options) */
-  const tesela_kernel_options *kernel; /* its `target` is not looked at */
+  const tesela_kernel_options *kernel; /* its `target` is ignored */
   const char *const *targets;          /* "sm_90", "host"; each once, at least one */
   size_t target_count;
-  /* What the files and the C functions are called after, an identifier of C; NULL: the variant's
-   * name. */
+  /* The files and the C functions are named after this C identifier; NULL: after the
+   * variant. */
   const char *name;
-  /* Not 0: GPUs get PTX even where there is a ptxas: newer GPUs run it too, after the driver has
-   * assembled it. Else a cubin where a ptxas is found. */
+  /* Not 0: GPUs get PTX even if ptxas is installed. The driver assembles it, so newer GPUs run
+   * it too. 0: a cubin if ptxas is found, else PTX. */
   int ptx;
-  /* Not 0: no launcher in C: the bundle is for tesela_bundle_load. So it may have kernels that no
-   * launcher knows: those with dropout, or with a tensor without strides that has an extent which no
-   * other argument gives. */
+  /* Not 0: no launcher in C; only tesela_bundle_load can load the bundle. Such a bundle may
+   * contain kernels that a launcher cannot start: those with dropout, and those with a tensor
+   * without strides whose extent cannot be derived from another argument. */
   int no_launcher;
 } tesela_bundle_options;
 
-/* Compiles the kernel for each target and writes the bundle into `folder`, which is made where it
- * is not there. A folder with other files and no bundle is left alone (TESELA_INVALID_ARGUMENT).
- * Needs no GPU. `bundle` may be NULL; else *bundle must be given to tesela_bundle_destroy. */
+/* Compiles the kernel for each target and writes the bundle into `folder`, which is created if
+ * it does not exist. A folder that has other files but no bundle is refused
+ * (TESELA_INVALID_ARGUMENT). Needs no GPU. `bundle` may be NULL; otherwise give *bundle to
+ * tesela_bundle_destroy. */
 TESELA_API tesela_code tesela_bundle_export(const tesela_bundle_options *options,
                                             const char *folder, tesela_bundle **bundle);
 
-/* Reads the manifest of the bundle at `path`, its folder or the manifest itself, and nothing else.
- * Nothing in it is trusted: whatever is damaged is TESELA_INPUT_OUTPUT. On success *bundle must be
- * given to tesela_bundle_destroy. */
+/* Reads only the manifest of the bundle at `path`, which is the folder or the manifest itself.
+ * The contents are checked: any damage is TESELA_INPUT_OUTPUT. On success give *bundle to
+ * tesela_bundle_destroy. */
 TESELA_API tesela_code tesela_bundle_read(const char *path, tesela_bundle **bundle);
 TESELA_API void tesela_bundle_destroy(tesela_bundle *bundle); /* NULL is allowed; removes no file */
 
@@ -51,7 +52,7 @@ TESELA_API void tesela_bundle_destroy(tesela_bundle *bundle); /* NULL is allowed
 typedef struct tesela_bundle_info {
   size_t size; /* sizeof(tesela_bundle_info) */
   const char *name;
-  const char *version;      /* Tesela's, which made it */
+  const char *version;      /* the version of Tesela that made the bundle */
   const char *variant;      /* its name */
   const char *variant_text; /* as it was given */
   tesela_type input_type;
@@ -64,18 +65,18 @@ typedef struct tesela_bundle_info {
 TESELA_API tesela_code tesela_bundle_describe(const tesela_bundle *bundle,
                                               tesela_bundle_info *info);
 
-/* A target's part of a bundle. */
+/* The part of a bundle for one target. */
 typedef struct tesela_bundle_target {
   size_t size;        /* sizeof(tesela_bundle_target) */
   const char *target; /* "host", "sm_90" */
-  /* What the code was assembled for, which decides where it runs: "sm_80", "sm_90a"; of the host
-   * the CPU's features that it needs, as LLVM names them: "avx2,fma". */
+  /* The machine that the code was assembled for, which decides where it runs: "sm_80", "sm_90a".
+   * For the host the CPU features that the code needs, in LLVM's names: "avx2,fma". */
   const char *architecture;
   const char *file;        /* the launch plan with its code, in the bundle's folder */
   const char *digest;      /* SHA-256 of the file, 64 hexadecimal digits */
   uint64_t bytes;          /* of the file */
   const char *code_format; /* "cubin", "ptx" or "object" */
-  const char *schedule;    /* as it was chosen */
+  const char *schedule;    /* the chosen one */
 } tesela_bundle_target;
 
 /* Writes *target, whose size the caller has set. */

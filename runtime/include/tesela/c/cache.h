@@ -3,8 +3,8 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
 \*===--------------------------------------------------------------------===*/
 /*
- * A context reads and writes its cache by itself; this is for those who look after one. All may be
- * called while other threads, processes and machines use the folder.
+ * To list, check and prune the kernels on disk, while other threads, processes and machines use the
+ * folder. Contexts manage their caches by themselves.
  */
 #ifndef TESELA_C_CACHE_H
 #define TESELA_C_CACHE_H
@@ -17,13 +17,13 @@ extern "C" {
 
 typedef struct tesela_cache tesela_cache; /* a folder */
 
-/* `folder` NULL or "": $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela;
- * TESELA_NOT_FOUND where no variable names it. A folder that is not there is an empty cache;
- * nothing here makes it. On success *cache must be given to tesela_cache_destroy. */
+/* `folder` NULL or "": $TESELA_CACHE_DIR, else $XDG_CACHE_HOME/tesela, else ~/.cache/tesela, or
+ * TESELA_NOT_FOUND if none of these variables is set. A folder that does not exist counts as an
+ * empty cache and is not created. On success give *cache to tesela_cache_destroy. */
 TESELA_API tesela_code tesela_cache_open(const char *folder, tesela_cache **cache);
 TESELA_API void tesela_cache_destroy(tesela_cache *cache); /* NULL is allowed; removes no file */
 
-/* Its folder; valid as long as `cache`, "" where it is NULL. */
+/* The cache's folder; valid as long as `cache`, "" if that is NULL. */
 TESELA_API const char *tesela_cache_folder(const tesela_cache *cache);
 
 /* A kernel on disk. Texts live as long as the list. */
@@ -33,8 +33,8 @@ typedef struct tesela_cached_kernel {
   const char *path; /* of its file */
   int64_t bytes;    /* of its file */
   int64_t used;     /* when it was last stored or loaded, to the minute; seconds since 1970 */
-  /* Why it is not used, TESELA_OK and "" where it is. A damaged kernel is compiled anew when it is
-   * asked for, and what follows is not known. */
+  /* Why the entry is not used; TESELA_OK and "" if it is. The next request compiles a damaged
+   * kernel again. If there is damage, the fields below are not set. */
   tesela_code damage_code;
   const char *damage;
   int64_t made;        /* seconds since 1970 */
@@ -43,14 +43,15 @@ typedef struct tesela_cached_kernel {
   tesela_type input_type;
   int head_dim_qk;
   int head_dim_v;
-  const char *schedule; /* as it was chosen */
+  const char *schedule; /* the chosen one */
 } tesela_cached_kernel;
 
-typedef struct tesela_cached_kernels tesela_cached_kernels; /* a list, those used last first */
+typedef struct tesela_cached_kernels tesela_cached_kernels; /* a list, the most recently used
+                                                               first */
 
-/* All kernels. The first reads the beginning of each file, and sees no damage behind that; the
- * second reads and checks each file as a context does before it loads the kernel. On success
- * *kernels must be given to tesela_cached_kernels_destroy. */
+/* All kernels. tesela_cache_list reads only the beginning of each file and notices no damage
+ * behind it. tesela_cache_verify reads and checks whole files, as a context does before it loads
+ * a kernel. On success give *kernels to tesela_cached_kernels_destroy. */
 TESELA_API tesela_code tesela_cache_list(const tesela_cache *cache,
                                          tesela_cached_kernels **kernels);
 TESELA_API tesela_code tesela_cache_verify(const tesela_cache *cache,
@@ -62,11 +63,12 @@ TESELA_API size_t tesela_cached_kernels_count(const tesela_cached_kernels *kerne
 TESELA_API tesela_code tesela_cached_kernels_describe(const tesela_cached_kernels *kernels,
                                                       size_t index, tesela_cached_kernel *kernel);
 
-/* What tesela_cache_prune leaves. */
+/* What tesela_cache_prune keeps. */
 typedef struct tesela_cache_keep {
   size_t size;        /* sizeof(tesela_cache_keep) */
-  int64_t most_bytes; /* removes those used longest ago until all have at most this; 0: no limit */
-  int64_t most_seconds_old; /* removes those last used longer ago; 0: no limit */
+  int64_t most_bytes; /* removes the least recently used until the rest have at most this; 0: no
+                         limit */
+  int64_t most_seconds_old; /* removes kernels last used longer ago; 0: no limit */
 } tesela_cache_keep;
 
 /* What was removed, and what is left. */
@@ -77,12 +79,12 @@ typedef struct tesela_cache_removal {
   int64_t bytes_left;
 } tesela_cache_removal;
 
-/* Writes *removal, whose size the caller has set; it may be NULL. Also removes the unfinished files
- * of processes that ended while they wrote. */
+/* Writes *removal, whose size the caller has set; `removal` may be NULL. Also removes unfinished
+ * files of processes that ended while they wrote. */
 TESELA_API tesela_code tesela_cache_prune(const tesela_cache *cache, const tesela_cache_keep *keep,
                                           tesela_cache_removal *removal);
 
-/* Removes all kernels. Folders and files that are not the cache's stay. */
+/* Removes all kernels. Folders and files that do not belong to the cache stay. */
 TESELA_API tesela_code tesela_cache_clear(const tesela_cache *cache, tesela_cache_removal *removal);
 
 #ifdef __cplusplus

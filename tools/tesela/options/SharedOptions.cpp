@@ -1,0 +1,169 @@
+//===- SharedOptions.cpp - Options that several commands have -------------===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "options/SharedOptions.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace tesela::tool {
+namespace {
+
+CLI::Validator elementTypeName() { return silent(CLI::IsMember({"bf16", "f16", "f32"})); }
+
+/// The compiler has the exact limits and a remedy. This refuses only what is no head dimension at
+/// all, so that the message names the option.
+CLI::Validator headDimension() {
+  return {[](const std::string &text) -> std::string {
+            if (CLI::Range(int64_t(1), int64_t(576))(text).empty())
+              return "";
+            return fmt::format("'{}' is no head dimension: give a multiple of 8 from 8 to 576",
+                               text);
+          },
+          ""};
+}
+
+} // namespace
+
+CLI::Validator silent(CLI::Validator validator) { return validator.description(""); }
+
+CLI::Validator extent() {
+  return silent(CLI::Range(int64_t(0), int64_t(std::numeric_limits<int32_t>::max())));
+}
+
+CLI::Validator path() {
+  return {[](const std::string &text) -> std::string {
+            return text.empty() ? "the path is empty" : "";
+          },
+          ""};
+}
+
+std::string checkTarget(const std::string &name) {
+  bool sm = name.starts_with("sm_") && name.size() > 3 && name.size() < 7 &&
+            name.find_first_not_of("0123456789", 3) == std::string::npos;
+  if (sm || name == "auto" || name == "host")
+    return "";
+  return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80", name);
+}
+
+void addAlgorithm(CLI::App *command, std::string &algorithm, std::vector<std::string> &bindings) {
+  command
+      ->add_option("--algorithm", algorithm,
+                   "The template: forward, backward, backward_fused, backward_in_parts, "
+                   "backward_fast, backward_parameters, forward_in_parts, merge, write_pages, "
+                   "matmul, or the name of your own template")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command
+      ->add_option("--bind", bindings, "name=value of a template's own parameter; may be repeated")
+      ->type_name("NAME=VALUE");
+}
+
+void addConstants(CLI::App *command, std::vector<std::string> &constants) {
+  command->add_option("--param", constants, "name=value of a const parameter; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void addHeadDimensions(CLI::App *command, int64_t &headDim, std::optional<int64_t> &headDimV) {
+  command->add_option("--head-dim", headDim, "Head dimension")
+      ->type_name("N")
+      ->check(headDimension())
+      ->capture_default_str();
+  command
+      ->add_option("--head-dim-v", headDimV,
+                   "Head dimension of v and o (default: as --head-dim)")
+      ->type_name("N")
+      ->check(headDimension());
+}
+
+void addKernelChoice(CLI::App *command, KernelChoice &choice) {
+  addVariant(command, choice.variant);
+  command
+      ->add_option("--target", choice.target,
+                   "auto (the first GPU, or the host if there is none), host, or sm_NN")
+      ->check(CLI::Validator(checkTarget, ""))
+      ->type_name("TARGET")
+      ->capture_default_str();
+  addSchedule(command, choice.schedule);
+}
+
+void addLayout(CLI::App *command, Layout &layout, const char *text) {
+  command
+      ->add_option_function<std::string>(
+          "--layout",
+          [&layout](const std::string &name) {
+            layout = name == "bshd" ? Layout::bshd : Layout::bhsd;
+          },
+          text)
+      ->check(silent(CLI::IsMember({"bhsd", "bshd"})))
+      ->type_name("LAYOUT")
+      ->default_str("bhsd");
+}
+
+void addParameters(CLI::App *command, LaunchShape &shape) {
+  command
+      ->add_option("--param", shape.parameters, "name=value of a scalar parameter; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->allow_extra_args(false);
+}
+
+void addSchedule(CLI::App *command, std::string &schedule) {
+  command
+      ->add_option("--schedule", schedule,
+                   "Overrides of the chosen schedule: \"block_m = 64, stages = 3\"")
+      ->type_name("TEXT");
+}
+
+std::vector<CLI::Option *> addShape(CLI::App *command, LaunchShape &shape) {
+  auto add = [&](const char *name, auto &value, const char *text) {
+    return command->add_option(name, value, text)->type_name("N");
+  };
+  std::vector<CLI::Option *> all{
+      add("--batch", shape.batch, "Batch")->check(extent())->capture_default_str(),
+      add("--heads", shape.heads, "Query heads")->check(extent())->capture_default_str(),
+      add("--kv-heads", shape.kvHeads, "Key/value heads (default: as --heads)")->check(extent()),
+      add("--length", shape.length, "Queries")->check(extent())->capture_default_str(),
+      add("--kv-length", shape.kvLength, "Keys (default: as --length)")->check(extent()),
+      add("--head-dim", shape.headDim, "Head dimension")
+          ->check(headDimension())
+          ->capture_default_str(),
+      add("--head-dim-v", shape.headDimV, "Head dimension of v and o (default: as --head-dim)")
+          ->check(headDimension()),
+      add("--dtype", shape.dtype, "bf16, f16, or f32 (host only)")
+          ->check(elementTypeName())
+          ->type_name("TYPE")
+          ->capture_default_str(),
+      add("--seed", shape.seed, "Seed of the random numbers")->capture_default_str()};
+  for (CLI::Option *option : all)
+    option->each(
+        [&shape, name = option->get_name()](const std::string &) { shape.given.insert(name); });
+  return all;
+}
+
+void addTemplates(CLI::App *command, KernelChoice &choice) {
+  command
+      ->add_option("--templates", choice.templateFolder,
+                   "A folder of templates instead of the built-in ones")
+      ->check(silent(CLI::ExistingDirectory))
+      ->type_name("FOLDER");
+}
+
+void addType(CLI::App *command, std::string &type) {
+  command->add_option("--dtype", type, "bf16, f16, or f32 (host only)")
+      ->check(elementTypeName())
+      ->type_name("TYPE")
+      ->capture_default_str();
+}
+
+void addVariant(CLI::App *command, std::string &variant) {
+  command->add_option("VARIANT", variant, "A file, \"-\", or a library variant such as causal")
+      ->type_name("")
+      ->required();
+}
+
+} // namespace tesela::tool
