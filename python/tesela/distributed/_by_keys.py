@@ -22,6 +22,7 @@ from tesela.distributed._exchange import Message, Pending, exchange
 from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
 from tesela.distributed._key_gradients import Part as KeyPart
 from tesela.distributed._key_gradients import Sums, Targets
+from tesela.distributed._layout import SQUARE
 from tesela.distributed._partials import Partials, Rows
 from tesela.distributed._positions import Part
 from tesela.distributed._steps import Launch, Step
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from tesela.distributed._attention import Call
     from tesela.distributed._plan import Plan
 
-
-_SQUARE = 16
-"""Positions along a side of the squares in which dropout's numbers are made."""
 
 _DENSE = 5
 """q, k, v, the result and its logarithms, among what the backward pass needs."""
@@ -210,11 +208,11 @@ class ByKeys:
         for step in self._steps:
             for each in step.launches:
                 for name, first in (("queries", each.first_q), ("keys", each.first_k)):
-                    if first % _SQUARE:
+                    if first % SQUARE:
                         raise UnsupportedError(
                             f"there is dropout, and a range of {name} begins at {first}: pairs are "
-                            f"dropped in squares of {_SQUARE} x {_SQUARE} positions; make the plan "
-                            f"with ranges, or with cells (cell=), that are multiples of {_SQUARE}"
+                            f"dropped in squares of {SQUARE} x {SQUARE} positions; make the plan "
+                            f"with ranges, or with cells (cell=), that are multiples of {SQUARE}"
                         )
 
     def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:

@@ -19,6 +19,10 @@ Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 """In ascending order, not empty, not touching."""
 
+SQUARE: Final = 16
+"""Positions along a side of the squares in which dropout's numbers are made: ranges of kernels with
+dropout begin at its multiples."""
+
 LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "near", "balanced", "work")
 
 

@@ -5,15 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from tesela.distributed._layout import Range
+from tesela.distributed._layout import SQUARE, Range
 
 if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
-
-_SQUARE: Final = 16
-"""Ranges are divided at its multiples alone: in such squares dropout makes its numbers."""
 
 
 def parts_of(plan: Plan, rank: int) -> list[tuple[Range, bool]]:
@@ -32,7 +29,7 @@ def parts_of(plan: Plan, rank: int) -> list[tuple[Range, bool]]:
         whole.append(((begin, end), any(cells)))
         if not any(cells):
             arriving -= _seconds_of(plan, (begin, end))
-        elif not all(cells) and plan.cell % _SQUARE == 0:
+        elif not all(cells) and plan.cell % SQUARE == 0:
             low, high = _longest(cells)
             free = (max(begin, (first + low) * plan.cell), min(end, (first + high) * plan.cell))
             parts = [((begin, free[0]), True), (free, False), ((free[1], end), True)]
