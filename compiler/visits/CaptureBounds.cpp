@@ -10,11 +10,34 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 namespace tesela {
+
+namespace {
+
+/// What any processor's vectors hold.
+typedef int32_t FourIntegers __attribute__((vector_size(16)));
+
+FourIntegers lesser(FourIntegers a, FourIntegers b) { return a < b ? a : b; }
+FourIntegers greater(FourIntegers a, FourIntegers b) { return a > b ? a : b; }
+
+/// Lane i has `of` over the lanes of x[i].
+template <FourIntegers (*of)(FourIntegers, FourIntegers)>
+FourIntegers acrossLanes(const FourIntegers (&x)[4]) {
+  FourIntegers first = of(__builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
+                          __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7));
+  FourIntegers second = of(__builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
+                           __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7));
+  return of(__builtin_shufflevector(first, second, 0, 1, 4, 5),
+            __builtin_shufflevector(first, second, 2, 3, 6, 7));
+}
+
+} // namespace
 
 struct CaptureBounds::Tables {
   virtual ~Tables() = default;
@@ -80,7 +103,7 @@ private:
     std::once_flag once;
     std::atomic<bool> isMade = false; ///< asked before `once`, which costs more
     /// Level l has of each line ⌈extent / 8^(l + 1)⌉ pairs, line after line.
-    std::vector<std::vector<Pair>> levels;
+    std::vector<std::unique_ptr<Pair[]>> levels;
     std::vector<int64_t> lengths;     ///< of a line in each level
     std::vector<int64_t> lineStrides; ///< of the line's number, by axis; 0 of this one
   };
@@ -158,7 +181,7 @@ private:
     for (size_t level = 0; begin < end; ++level) {
       begin /= fanOut;
       end /= fanOut;
-      const Pair *pairs = table.levels[level].data() + line * table.lengths[level];
+      const Pair *pairs = table.levels[level].get() + line * table.lengths[level];
       bool isLast = level + 1 == table.levels.size();
       for (; begin < end && (isLast || begin % fanOut); ++begin)
         found.take(pairs[begin]);
@@ -189,12 +212,12 @@ private:
     for (int64_t length = extent; length > 1;) {
       int64_t before = length;
       length = (length + fanOut - 1) / fanOut;
-      std::vector<Pair> pairs(size_t(lines * length));
+      auto pairs = std::make_unique_for_overwrite<Pair[]>(size_t(lines * length));
       for (int64_t line = 0; line < lines; ++line) {
         if constexpr (std::is_same_v<T, int32_t>) {
           if (axis.levels.empty() && type == ElementType::i32 && view.strides[along] == 1) {
             const int32_t *from = static_cast<const int32_t *>(view.data) + offsetOf(axis, line);
-            boundRow(from, before, pairs.data() + line * length);
+            boundRow(from, before, pairs.get() + line * length);
             continue;
           }
         }
@@ -215,23 +238,30 @@ private:
     }
   }
 
-  /// The first level of a line of i32 without gaps, which is what most masks read: in registers.
+  /// The first level of a line of i32 without gaps, which is what most masks read: four pairs at a
+  /// time.
   static void boundRow(const int32_t *from, int64_t count, Pair *to) {
-    int64_t whole = count / fanOut;
-    for (int64_t i = 0; i < whole; ++i, from += fanOut) {
-      int32_t least = from[0], largest = from[0];
-      for (int64_t at = 1; at < fanOut; ++at) {
-        least = std::min(least, from[at]);
-        largest = std::max(largest, from[at]);
+    int64_t i = 0;
+    for (; (i + 4) * fanOut <= count; i += 4) {
+      FourIntegers least[4], largest[4];
+      for (int64_t j = 0; j < 4; ++j) {
+        FourIntegers halves[2];
+        std::memcpy(halves, from + (i + j) * fanOut, sizeof halves);
+        least[j] = lesser(halves[0], halves[1]);
+        largest[j] = greater(halves[0], halves[1]);
       }
-      to[i] = {T(least), T(largest)};
+      FourIntegers low = acrossLanes<lesser>(least), high = acrossLanes<greater>(largest);
+      FourIntegers pairs[2] = {__builtin_shufflevector(low, high, 0, 4, 1, 5),
+                               __builtin_shufflevector(low, high, 2, 6, 3, 7)};
+      static_assert(sizeof pairs == 4 * sizeof(Pair));
+      std::memcpy(static_cast<void *>(to + i), pairs, sizeof pairs);
     }
-    if (whole * fanOut == count)
-      return;
-    Pair last{T(from[0]), T(from[0])};
-    for (int64_t at = 1; at < count - whole * fanOut; ++at)
-      last.take({T(from[at]), T(from[at])});
-    to[whole] = last;
+    for (; i * fanOut < count; ++i) {
+      Pair pair{T(from[i * fanOut]), T(from[i * fanOut])};
+      for (int64_t at = i * fanOut + 1; at < std::min((i + 1) * fanOut, count); ++at)
+        pair.take({T(from[at]), T(from[at])});
+      to[i] = pair;
+    }
   }
 
   /// Of a line's first element.

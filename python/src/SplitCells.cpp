@@ -13,12 +13,56 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace tesela::python {
 
 namespace {
+
+/// Sets of cells, which lie beside each other in memory.
+class CellSets {
+public:
+  CellSets(size_t sets, size_t cells)
+      : width((cells + 63) / 64), words(sets * width), ends(sets, {width, 0}) {}
+  void add(size_t set, size_t cell) {
+    words[set * width + cell / 64] |= uint64_t(1) << cell % 64;
+    ends[set].first = std::min(ends[set].first, cell / 64);
+    ends[set].second = std::max(ends[set].second, cell / 64 + 1);
+  }
+  /// Adds a set of `others`.
+  void add(size_t set, const CellSets &others, size_t other) {
+    auto [first, end] = others.ends[other];
+    for (size_t i = first; i < end; ++i)
+      words[set * width + i] |= others.words[other * width + i];
+    ends[set].first = std::min(ends[set].first, first);
+    ends[set].second = std::max(ends[set].second, end);
+  }
+  /// How many cells of a set of `others` are not in `set`. Stops counting above `most`.
+  long lacks(size_t set, const CellSets &others, size_t other, long most) const {
+    long count = 0;
+    auto [first, end] = others.ends[other];
+    for (size_t i = first; i < end && count <= most; ++i)
+      count += std::popcount(others.words[other * width + i] & ~words[set * width + i]);
+    return count;
+  }
+  /// How many cells of a set have another owner than `owner`.
+  long ofOthers(size_t set, const std::vector<size_t> &owners, size_t owner) const {
+    long count = 0;
+    auto [first, end] = ends[set];
+    for (size_t i = first; i < end; ++i)
+      for (uint64_t word = words[set * width + i]; word; word &= word - 1)
+        count += owners[i * 64 + size_t(std::countr_zero(word))] != owner;
+    return count;
+  }
+
+private:
+  size_t width; ///< words of a set
+  std::vector<uint64_t> words;
+  std::vector<std::pair<size_t, size_t>> ends; ///< all words of a set with cells lie between
+};
 
 /// The work of each pair of a cell of queries and a cell of keys.
 class Square {
@@ -33,40 +77,31 @@ public:
     work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(bytes));
     return true;
   }
-  const uint32_t *row(size_t cell) const { return work + cell * cells; }
+  /// Returns the work of a cell of queries with all keys, and adds the keys that it needs to a set.
+  unsigned long long row(size_t cell, CellSets &keys, size_t set) const {
+    const uint32_t *of = work + cell * cells;
+    unsigned long long sum = 0;
+    auto look = [&](size_t first, size_t end) {
+      for (size_t column = first; column < end; ++column)
+        if (of[column]) {
+          sum += of[column];
+          keys.add(set, column);
+        }
+    };
+    size_t first = 0;
+    for (; first + several <= cells; first += several)
+      // Most cells of most masks are empty, and a few instructions skip several of them.
+      if (std::accumulate(of + first, of + first + several, uint32_t(0), std::bit_or()))
+        look(first, first + several);
+    look(first, cells);
+    return sum;
+  }
 
   size_t cells = 0;
 
 private:
+  static constexpr size_t several = 16;
   const uint32_t *work = nullptr;
-};
-
-/// A set of cells.
-class CellSet {
-public:
-  explicit CellSet(size_t cells) : words((cells + 63) / 64), first(words.size()) {}
-  void add(size_t cell) {
-    words[cell / 64] |= uint64_t(1) << cell % 64;
-    first = std::min(first, cell / 64);
-    end = std::max(end, cell / 64 + 1);
-  }
-  void add(const CellSet &other) {
-    for (size_t i = other.first; i < other.end; ++i)
-      words[i] |= other.words[i];
-    first = std::min(first, other.first);
-    end = std::max(end, other.end);
-  }
-  /// How many cells of `other` are not in this set. Stops counting above `most`.
-  long lacks(const CellSet &other, long most) const {
-    long count = 0;
-    for (size_t i = other.first; i < other.end && count <= most; ++i)
-      count += std::popcount(other.words[i] & ~words[i]);
-    return count;
-  }
-
-private:
-  std::vector<uint64_t> words;
-  size_t first, end = 0; ///< all words with cells lie in [first, end)
 };
 
 /// Deals cells to ranks, equally many to each, so that each rank stays within its share of the work
@@ -74,16 +109,12 @@ private:
 class Deal {
 public:
   Deal(const Square &square, size_t ranks, double slack)
-      : cells(square.cells), owners(cells), work(cells), keys(cells, CellSet(cells)), loads(ranks),
-        held(ranks), has(ranks, CellSet(cells)) {
-    for (size_t row = 0; row < cells; ++row) {
-      const uint32_t *of = square.row(row);
-      for (size_t column = 0; column < cells; ++column)
-        if (of[column]) {
-          work[row] += of[column];
-          keys[row].add(column);
-        }
-    }
+      : cells(square.cells), owners(cells), work(cells), keys(cells, cells), loads(ranks),
+        held(ranks), has(ranks, cells) {
+    for (size_t row = 0; row < cells; ++row)
+      work[row] = square.row(row, keys, row);
+    for (size_t rank = 0; rank < ranks; ++rank)
+      room.push_back((cells + ranks - 1 - rank) / ranks);
     most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
     giveNearest();
     swapUntilEven();
@@ -103,13 +134,13 @@ private:
       size_t best = ranks, least = ranks;
       long fewest = long(cells);
       for (size_t rank = 0; rank < ranks; ++rank) {
-        if (held[rank].size() == (cells + ranks - 1 - rank) / ranks)
+        if (held[rank].size() == room[rank])
           continue;
         if (least == ranks || loads[rank] < loads[least])
           least = rank;
         if (double(loads[rank] + work[cell]) > most)
           continue;
-        long more = has[rank].lacks(keys[cell], fewest);
+        long more = has.lacks(rank, keys, cell, fewest);
         if (best == ranks || more < fewest || (more == fewest && loads[rank] < loads[best])) {
           best = rank;
           fewest = more;
@@ -120,8 +151,8 @@ private:
       owners[cell] = best;
       held[best].push_back(cell);
       loads[best] += work[cell];
-      has[best].add(keys[cell]);
-      has[best].add(cell);
+      has.add(best, keys, cell);
+      has.add(best, cell);
     }
   }
 
@@ -145,8 +176,8 @@ private:
             then = std::max(then, most);
             if (then > best || then >= double(loads[busiest]))
               continue;
-            long more = has[rank].lacks(keys[heavy], long(cells)) +
-                        has[busiest].lacks(keys[light], long(cells));
+            long more = has.lacks(rank, keys, heavy, long(cells)) +
+                        has.lacks(busiest, keys, light, long(cells));
             if (then < best || more < fewest) {
               best = then;
               fewest = more;
@@ -160,8 +191,8 @@ private:
       unsigned long long less = work[*out] - work[*in];
       loads[busiest] -= less;
       loads[other] += less;
-      has[other].add(keys[*out]);
-      has[busiest].add(keys[*in]);
+      has.add(other, keys, *out);
+      has.add(busiest, keys, *in);
       std::swap(owners[*out], owners[*in]);
       std::swap(*out, *in);
     }
@@ -171,10 +202,11 @@ private:
   double most = 0;                       ///< the most work that a rank should have
   std::vector<size_t> owners;            ///< the rank of each cell
   std::vector<unsigned long long> work;  ///< of each cell
-  std::vector<CellSet> keys;             ///< the cells whose keys a cell needs
+  CellSets keys;                         ///< the cells whose keys a cell needs
   std::vector<unsigned long long> loads; ///< of each rank
+  std::vector<size_t> room;              ///< how many cells each rank gets
   std::vector<std::vector<size_t>> held; ///< cells of each rank
-  std::vector<CellSet> has;              ///< keys that some cell of the rank needs
+  CellSets has;                          ///< keys that some cell of the rank needs
 };
 
 } // namespace
@@ -201,23 +233,14 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
     }
     std::vector<unsigned long long> loads(static_cast<size_t>(ranks));
     std::vector<long> runs(static_cast<size_t>(ranks)); // runs of neighbouring cells
-    std::vector<uint8_t> needs(size_t(ranks) * square.cells);
+    CellSets needs(size_t(ranks), square.cells);
     for (size_t row = 0; row < square.cells; ++row) {
-      uint8_t *need = needs.data() + owner[row] * square.cells;
-      const uint32_t *work = square.row(row);
-      unsigned long long load = 0;
-      for (size_t column = 0; column < square.cells; ++column) {
-        load += work[column];
-        need[column] = uint8_t(need[column] | (work[column] != 0));
-      }
-      loads[owner[row]] += load;
+      loads[owner[row]] += square.row(row, needs, owner[row]);
       runs[owner[row]] += row == 0 || owner[row - 1] != owner[row];
     }
     Owned result(PyList_New(ranks));
     for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
-      long foreign = 0;
-      for (size_t column = 0; column < square.cells; ++column)
-        foreign += needs[rank * square.cells + column] && owner[column] != rank;
+      long foreign = needs.ofOthers(rank, owner, rank);
       PyObject *pair = Py_BuildValue("Kll", loads[rank], foreign, runs[rank]);
       if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
         return nullptr;

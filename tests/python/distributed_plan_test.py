@@ -90,9 +90,9 @@ def test_texts_with_global_positions(name: str) -> None:
             "i(t: i32[B, Sq], t_k: i32[B, Sk]) { mask = t[b, q] == t_k[b, k] }",
         ),
         (
-            "i(t: bool[Sq, Sk], t_k: i32 = 0) { mask = t[ q,k] || t[k, q] }",
-            "i(t: bool[Sq, Sk], t_k: i32 = 0, t_k_q: bool[Sk, Sq]) "
-            "{ mask = t[ q,k] || t_k_q[k, q] }",
+            "i(t: bool[Sq, Sk], t_k_q: i32 = 0) { mask = t[ q,k] || t[k, q] || t_k_q > 0 }",
+            "i(t: bool[Sq, Sk], t_k_q: i32 = 0, t_k_q_: bool[Sk, Sq]) "
+            "{ mask = t[ q,k] || t_k_q_[k, q] || t_k_q > 0 }",
         ),
         (
             "i(t: i32[Hkv, Sk], u: i32[N]) { mask = u[t[hkv, q]] > k }",

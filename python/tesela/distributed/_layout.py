@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
 from tesela._errors import InvalidArgumentError
@@ -75,10 +76,8 @@ def ranges_of(owners: Sequence[int], cell: int, length: int, ranks: int) -> tupl
     """The ranges of each rank, neighbouring cells joined."""
     found: list[list[Range]] = [[] for _ in range(ranks)]
     begin = 0
-    for number, owner in enumerate(owners):
-        if number + 1 < len(owners) and owners[number + 1] == owner:
-            continue
-        end = min((number + 1) * cell, length)
+    for owner, run in groupby(owners):
+        end = min(begin + cell * len(list(run)), length)
         if end > begin:
             found[owner].append((begin, end))
         begin = end
