@@ -22,7 +22,15 @@ def on_host(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return of_torch(value)
     value = value.detach()
-    return value.to("cpu", copy=True) if value.dim() else value.item()
+    if not value.dim():
+        return value.item()
+    is_plain = type(value) is Tensor and value.is_cpu and not value.is_neg()
+    if not is_plain or not value.is_contiguous() or value.numel() == 0:
+        return value.to("cpu", copy=True)
+    # PyTorch's copy takes all processors, whose threads then wait for more in a loop. Those that
+    # count cells would have to wait for these.
+    numbers = bytearray(value.view(-1).view(torch.uint8).numpy())
+    return torch.frombuffer(numbers, dtype=value.dtype).view(value.shape)
 
 
 def version_of(value: Any) -> int | None:
