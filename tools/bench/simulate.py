@@ -104,8 +104,9 @@ class Simulation:
         back = moving.max() * (2 if float(plan._asked_of.clone().fill_diagonal_(0).max()) > 1 else 1)
         adding = self.copies(sent, 8)
         if plan.keeps_received:
-            late = (joining + kernels - early).max()
-            return float(late + (torch.maximum(early, back) + adding).max())
+            late = joining + kernels - early
+            arrived = late.max() + back  # of the slowest owner
+            return float((torch.maximum(late + early, arrived) + adding).max())
         late = packing + (joining + torch.maximum(early, moving.max()) + kernels - early).max()
         return float(late + back + adding.max())
 
