@@ -5,6 +5,8 @@
 #include "options/Options.h"
 #include "options/SharedOptions.h"
 
+#include "tesela/Check.h"
+
 namespace tesela::tool {
 namespace {
 
