@@ -1,4 +1,4 @@
-//===- CApiAllocationTest.cpp - A launch from C allocates nothing ---------===//
+//===- CApiAllocationTest.cpp - A launch from C allocates no memory -------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- TuneTest.cpp - Contexts that measure their schedules ---------------===//
+//===- TuneTest.cpp - Contexts that tune their schedules ------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

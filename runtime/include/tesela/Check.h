@@ -1,4 +1,4 @@
-//===- Check.h - Is a result right? -----------------------------*- C++ -*-===//
+//===- Check.h - References and comparisons ---------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- KeptCells.h - What a mask keeps of a sequence ------------*- C++ -*-===//
+//===- KeptCells.h - Which cells of a mask keep pairs -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
