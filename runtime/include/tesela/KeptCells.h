@@ -38,8 +38,8 @@ public:
   /// can be -inf. Launches with equal values of these keep the same pairs.
   TESELA_EXPORT const std::vector<std::string> &deciding() const;
 
-  /// Whether kept pairs can depend on the batch (or head) or on the number of batches (or heads). If
-  /// so, launches must also agree in that number to keep the same pairs.
+  /// Whether kept pairs can depend on the batch (or head) or on the number of batches (or heads).
+  /// If so, launches must also agree in that number to keep the same pairs.
   TESELA_EXPORT bool tellsBatches() const;
   TESELA_EXPORT bool tellsHeads() const;
 
