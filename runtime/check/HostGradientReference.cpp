@@ -1,4 +1,4 @@
-//===- HostGradientReference.cpp - What gradients should be ---------------===//
+//===- HostGradientReference.cpp - References of gradients ----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
