@@ -1,4 +1,4 @@
-// The kernels that run before and after the kernels that sum gradients of parameters (compiler/driver/ParameterGradients.h).
+// The kernels that run before and after the kernels that sum gradients of parameters (compiler/driver/GradientSums.h).
 
 // Writes zeros: a work item owns block_m · 64 elements of a row of a view [B, H, ?]. The row has Sk elements. Each row of the
 // work item's block stands for 64 of them, so Sq is Sk / 64, rounded up.
