@@ -123,8 +123,8 @@ private:
   /// A tile with the dropped pairs of a block. It does not depend on scores, so it can be computed
   /// early: as soon as the blocks are known, before the block's loads and products. In the forward
   /// pass another warpgroup's products run meanwhile. If both branches of an if compute the source,
-  /// as for P of a backward pass, the tile is computed in both: there exponentials keep another unit
-  /// busy, and products already run.
+  /// as for P of a backward pass, the tile is computed in both: there exponentials keep another
+  /// unit busy, and products already run.
   Value droppedOf(tile::DropoutOp op) {
     Value &known = droppedBy[{op.getRows(), op.getColumns()}];
     if (known && known.getParentBlock() == op->getBlock())

@@ -245,7 +245,7 @@ private:
       divisors = scan.periodicDivisors();
       mayWrap = scan.mayWrap();
     }
-    Value isLarge, isCommon;                                               // of divisors; of all else
+    Value isLarge, isCommon;                                               // divisors; all else
     auto require = [&](OpBuilder &builder, Value &all, Value a, Value b) { // a >= b
       Value one = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, a, b);
       all = all ? arith::AndIOp::create(builder, loc, all, one).getResult() : one;

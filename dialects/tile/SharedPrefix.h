@@ -41,7 +41,7 @@ inline bool isOfTokens(KernelOp kernel) {
 
 /// The additional captured tensors of such a plan. The prefix has its pages, i32[1, pages], and
 /// its number of keys, i32[1]. Each token has its position, the number of its sequence, and the
-/// number of keys of that sequence, i32[tokens] each. A kernel's argument has a `$` before the name.
+/// number of keys of that sequence, i32[tokens] each. Kernel arguments have `$` before the name.
 namespace shared_prefix {
 inline constexpr llvm::StringLiteral table = "prefix_table", length = "prefix_length",
                                      positions = "query_positions", sequences = "query_sequences",

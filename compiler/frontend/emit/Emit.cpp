@@ -267,7 +267,7 @@ private:
                                       operands[1]);
     case Operator::negate:
       return negated(operands[0]);
-    case Operator::absolute: // max(x, -x) wraps, as the language needs; math.absi leaves -2^31 undefined
+    case Operator::absolute: // max(x, -x) wraps; math.absi does not define -2^31
       return choose(arith::CmpIPredicate::sgt, operands[0], negated(operands[0]));
     case Operator::minimum:
       return choose(arith::CmpIPredicate::slt, operands[0], operands[1]);
