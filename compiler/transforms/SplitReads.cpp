@@ -104,7 +104,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
 
   /// Whether the elements of eight neighbouring columns may come with one load. With one load for
   /// each pair (one register), the L1 cache would be busy twice as long as the tensor cores
-  /// (docs/performance.md, learned_bias).
+  /// (docs/log/2026-11-23-library.md, learned_bias).
   static bool comesInChunks(tile::ReadOp read, ArrayRef<Position> indices) {
     Type element = read.getView().getType().getElementType();
     return (element.isF16() || element.isBF16()) && indices.back().row == 0 &&
