@@ -141,7 +141,7 @@ Value Cover::divideDown(Value x, int64_t divisor) {
 /// The regions in which form <= 0 for some offset in its interval.
 Union Cover::atMostZero(LinearForm form) {
   if (attn::FloorDivOp op = form.quotient) {
-    if (form.column != 0) // y occurs inside and outside of the division
+    if (form.column != 0) // y on both sides of the division
       return everything();
     LinearForm x = *values.linear(op.getLhs());
     Value divisor = wide.wide(values.hoist(op.getRhs()));
