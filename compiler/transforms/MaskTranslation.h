@@ -58,7 +58,7 @@ struct MaskTraits {
   /// mostOfPeriod, and less than the tile's number of columns.
   struct Period {
     mlir::Value divisor;
-    mlir::Value period, factor;         ///< for tile.phase: the divisor, clamped to its limits
+    mlir::Value period, factor;         ///< for tile.phase: the divisor, clamped if not small
     mlir::Value doubled, doubledFactor; ///< for tile.phase with twice the divisor
     mlir::Value reciprocal;             ///< ⌊(2^32 - 1) / divisor⌋; may be null
   };

@@ -71,7 +71,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `overlap` | a block's second product runs beside the next block's first product (consumers) |
     | `turns` | warpgroups start the products of their blocks one after the other (overlap) |
     | `persistent` | each multiprocessor runs one thread block, which takes work items until none is left (consumers) |
-    | `group_keys` | work items are ordered in groups of key/value heads; a group has about this many keys, so that they fit into a cache. 0: each key/value head is a group |
+    | `group_keys` | work items are ordered in groups of up to 16 key/value heads; a group has at most about this many keys, so that they fit into a cache. 0: each key/value head is a group |
     | `last_keys_first` | a row's blocks of keys run in descending order |
     | `query_stages` | buffers of Q. 1, the default: a work item's queries are loaded after the previous item's queries have been read. 2: while they are read (persistent). In gradients: buffers of the tensors that a work item owns, keys and values or queries |
     | `late_stages` | buffers of tensors that only the products between a loop's first and last product read; 0, the default: `stages` (consumers) |

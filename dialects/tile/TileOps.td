@@ -193,7 +193,7 @@ def Tile_SequenceOp : Tile_Op<"sequence", [Pure, AllTypesMatch<["rows", "block"]
   let summary = "the same rows, of a sequence with lengths of its own";
   let description = [{
     If the sequences of a batch have different lengths, the launch's Sq and Sk are upper bounds. This op turns a work
-    item's block into the block of its sequence. Its positions begin at `from`, and the sequence has the extents
+    item's block into the block of its sequence: its positions are `from` larger, and the sequence has the extents
 
         Sq = from + queries      Sk = keys
 
@@ -633,8 +633,8 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["start", "result"]>]
   let description = [{
     `max`: `max(start[i], max_j x[i, j])`; NaN is ignored if there is a number. `min` likewise. Both
     also take i32.
-    `add`: `start[i] + Σ_j x[i, j]` in shares. Each owner of a part of the row holds the sum of that part, and one
-    owner's share includes `start`. `tile.total` of the result (also after scaling each row, or reducing further) gives the sum.
+    `add`: `start[i] + Σ_j x[i, j]` in shares. Several owners (on a GPU lanes) hold parts of a row. Each owner's share is the sum of its part, and
+    one owner's share includes `start`. `tile.total` of the result (also after scaling each row, or reducing further) gives the sum.
     So a loop that sums many tiles exchanges values between threads only once, at the end.
     `max` and `min` with `in_shares`: each owner holds the maximum or minimum of its own part, and every
     owner's share includes `start`.
