@@ -28,7 +28,7 @@ struct Position : ElementMultiples {
 };
 
 /// The result of an i32 op whose operands are positions. Its base is written at `uniforms`. Nullopt
-/// if the result is no position, or its multiples are not small.
+/// if the result is not a position, or its multiples are not small.
 std::optional<Position> combinePositions(mlir::Operation &op, llvm::ArrayRef<Position> operands,
                                          mlir::OpBuilder &uniforms);
 

@@ -41,7 +41,7 @@ Places placesOf(const KernelSpecification &specification) {
     else if (name == "values")
       place.values = value.str();
     else if (name == "page" && value.getAsInteger(10, place.page))
-      place.page = -1; // the value is no number
+      place.page = -1; // the value is not a number
   }
   if (place.keys != "paged") // then `page` is a parameter of the template
     place.page = 0;

@@ -33,7 +33,7 @@ public:
   // Declarations. Each takes the token of the name and reports a name that is already used.
   void declareScalar(const Token &name, Parameter parameter);
   /// `extents` has a token for each axis, the extent's name; null if the extent is a number. A name
-  /// that is no extent of the launch can be used as a value from here on.
+  /// that is not an extent of the launch can be used as a value from here on.
   void declareCapture(const Token &name, Parameter parameter,
                       const std::vector<const Token *> &extents);
   void declareLet(const Token &name, NodeId value);

@@ -5,7 +5,7 @@
 //
 // The expressions of a variant are nodes of one array, operands before their
 // users. So code that reads them walks the array and needs no recursion. A `let`
-// is no node: its users refer to the node of its value, so the tree is a graph.
+// is not a node: its users refer to the node of its value, so the tree is a graph.
 // Conversions are nodes, and every node has its final type.
 //
 //===----------------------------------------------------------------------===//

@@ -17,8 +17,8 @@
 namespace tesela {
 
 /// A test of tile.find_blocks as a list of steps. Each step computes one operation for all boxes.
-/// Operations that do not depend on the box are no steps: the caller computes them once for a block
-/// of rows. A step is *fixed* if none of its inputs depends on the rows.
+/// Operations that do not depend on the box are not steps: the caller computes them once for a
+/// block of rows. A step is *fixed* if none of its inputs depends on the rows.
 class BoxTest {
 public:
   /// The results of a test: whether a pair may be kept, and whether a pair may be dropped.

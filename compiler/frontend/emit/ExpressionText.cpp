@@ -129,7 +129,7 @@ ExpressionText::Form ExpressionText::ofConstant(TypedAttr constant) {
   float value = cast<FloatAttr>(constant).getValue().convertToFloat();
   if (std::isnan(value))
     return name("(inf - inf)", false);
-  // Integers are written without a point, except -0.0, which is no i32.
+  // Integers are written without a point, except -0.0, which is not an i32.
   bool isWhole = value == std::trunc(value) && std::fabs(value) < 1e6f;
   if (isWhole && !(value == 0 && std::signbit(value)))
     return name(std::to_string(int32_t(value)), true);

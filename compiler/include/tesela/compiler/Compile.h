@@ -30,8 +30,8 @@ inline constexpr const char *partsAlgorithm = "forward_in_parts";
 /// fewer products, but adds to dQ in no fixed order.
 inline constexpr const char *backwardAlgorithm = "backward";
 inline constexpr const char *fusedBackwardAlgorithm = "backward_fused";
-/// The fastest gradients on the target. It is no template: one of the two above, or the host's own
-/// (backward_in_parts.mlir), is chosen when the kernels are lowered.
+/// The fastest gradients on the target. It is not a template: one of the two above, or the host's
+/// own (backward_in_parts.mlir), is chosen when the kernels are lowered.
 inline constexpr const char *fastBackwardAlgorithm = "backward_fast";
 
 /// The bindings that every template has. They say where its sequences lie and at which positions,
