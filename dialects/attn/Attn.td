@@ -125,9 +125,9 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
   let extraClassDeclaration = [{
     ::mlir::Block &getScoreBody() { return getScore().front(); }
     ::mlir::Block &getMaskBody() { return getMask().front(); }
-    /// The score yields its argument s.
+    /// Whether the score yields its argument s.
     bool scoreIsIdentity();
-    /// The mask yields the constant true.
+    /// Whether the mask yields the constant true.
     bool maskIsTrue();
     /// The parameter of that name (a ScalarAttr or a CaptureAttr), or null.
     ::mlir::Attribute findParameter(::llvm::StringRef name);

@@ -94,9 +94,9 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRowBytes() const;
-    /// Bytes of an element.
+    /// Bytes of one element.
     int64_t getElementBytes() const { return getElementType().getIntOrFloatBitWidth() / 8; }
-    /// Columns of a panel, or of as many chunks: 128 bytes.
+    /// Columns of a panel: 128 bytes. Without panels: the columns of eight chunks of 16 bytes.
     int64_t getPanelColumns() const { return 128 / getElementBytes(); }
     int64_t getStageBytes() const { return getRows() * getRowBytes(); }
     int64_t getBytes() const { return getStages() * getStageBytes(); }
@@ -127,7 +127,7 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
   let assemblyFormat = "`<` $stages (`parts` `=` $parts^)? (`words` `=` $words^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// A full and an empty barrier of 8 bytes for each part of each stage; then the words, 16 bytes a stage.
+    /// Two barriers (full, empty) of 8 bytes for each part of each stage; then 16 bytes of words for each stage.
     int64_t getBarrierBytes() const { return 16 * getStages() * getParts(); }
     int64_t getBytes() const { return getBarrierBytes() + (getWords() ? 16 * getStages() : 0); }
   }];

@@ -62,9 +62,9 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     ::llvm::StringRef getArgumentName(unsigned index) {
       return ::llvm::cast<::mlir::StringAttr>(getArgumentNames()[index]).getValue();
     }
-    /// Captured tensors and the scalars of a variant or a template: their names begin with `$`.
+    /// Whether the argument is a captured tensor or a scalar of a variant or a template; then its name begins with `$`.
     bool isParameter(unsigned index) { return getArgumentName(index).starts_with("$"); }
-    /// Nothing of parameters, scalars, and views without one.
+    /// The role of the argument; nullopt for parameters, scalars, and views without a role.
     std::optional<Role> getArgumentRole(unsigned index);
     /// The argument of that name, or null.
     ::mlir::BlockArgument getArgument(::llvm::StringRef name);
@@ -331,7 +331,7 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The block that an iteration gets: of keys, or of queries.
+    /// The block of an iteration: of keys, or of queries in the transpose.
     ::mlir::BlockArgument getColumns() { return getBody().getArgument(0); }
     ::mlir::BlockArgument getPartial() { return getBody().getArgument(1); }
   }];
@@ -651,7 +651,7 @@ def Tile_ReduceOp : Tile_Op<"reduce", [Pure, AllTypesMatch<["start", "result"]>]
     build($_builder, $_state, result, kind, source, start, /*in_shares=*/false);
   }]>];
   let extraClassDeclaration = [{
-    /// The result is spread over the owners of a row.
+    /// Whether the result is spread over the owners of a row.
     bool givesShares() { return getKind() == Reduction::Add || getInShares(); }
   }];
 }

@@ -39,9 +39,9 @@ def Tile_TileType : Tile_Type<"Tile", "tile"> {
     int64_t getRank() const { return getExtents().size(); }
     /// The extent of `axis`; only after bind.
     int64_t getExtent(int64_t axis) const;
-    /// Two extents, of which the first is 1: a value for each column.
+    /// Whether the tile has two extents, of which the first is 1: a value for each column.
     bool isSingleRow() const;
-    /// No parameter is left in it.
+    /// Whether no extent or type is a template's parameter.
     bool isBound() const;
     TileType withEncoding(::mlir::Attribute encoding) const;
     TileType withElementType(::mlir::Type type) const;
@@ -75,10 +75,10 @@ def Tile_ViewType : Tile_Type<"View", "view"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRank() const { return getExtents().size(); }
-    /// What `tile.read` makes of an element: i32 of integers, f32 of floats; null of an element
-    /// type that is a template's parameter.
+    /// The type to which `tile.read` widens an element: i32 for integers, f32 for floats; null if the element
+    /// type is a template's parameter.
     ::mlir::Type getReadType() const;
-    /// The static extent of `axis`, or nothing where it is known at launch only.
+    /// The static extent of `axis`; nullopt if it is known only at launch.
     std::optional<int64_t> getStaticExtent(int64_t axis) const;
   }];
 }
@@ -109,9 +109,9 @@ def Tile_BlockType : Tile_Type<"Block", "block"> {
   let extraClassDeclaration = [{
     /// Rows of the block; only after bind.
     int64_t getRows() const;
-    /// Heads that share its rows; only after bind.
+    /// Number of heads that share its rows; only after bind.
     int64_t getHeadCount() const;
-    /// Positions of a head; only after bind.
+    /// Number of positions of a head; only after bind.
     int64_t getPositions() const { return getRows() / getHeadCount(); }
   }];
 }
