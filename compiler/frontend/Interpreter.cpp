@@ -15,7 +15,7 @@
 
 namespace tesela {
 
-/// A value while a program runs; which member holds it follows from the types.
+/// A value of a running program. The static types say which member is valid.
 union Interpreter::Slot {
   int32_t i; ///< i32; bool as 0 or 1
   float f;
@@ -24,7 +24,7 @@ union Interpreter::Slot {
 
 namespace {
 
-/// What a mask is computed with: f32, bit for bit as every target.
+/// The arithmetic of masks: f32, the same bits as on every target.
 struct ExactMath {
   using Real = float;
   static float exp(float x) { return exactExp(arithmetic, x); }
@@ -35,7 +35,7 @@ struct ExactMath {
   inline static FloatArithmetic arithmetic;
 };
 
-/// What a score is computed with: f32 or double.
+/// The arithmetic of scores: f32 or double.
 template <typename T> struct LibraryMath {
   using Real = T;
   static T exp(T x) { return std::exp(x); }
@@ -153,7 +153,7 @@ int32_t extentOf(const Extents &extents, int32_t extent) {
   return 0;
 }
 
-/// An f32, f16 or bf16 as f32; exact.
+/// Loads an f32, f16 or bf16 and widens it to f32, exactly.
 float loadNumber(const void *data, ElementType type, int64_t offset) {
   if (type == ElementType::f32)
     return static_cast<const float *>(data)[offset];
@@ -161,7 +161,7 @@ float loadNumber(const void *data, ElementType type, int64_t offset) {
   return type == ElementType::f16 ? f16ToFloat(bits) : bf16ToFloat(bits);
 }
 
-/// An i32, or a bool (a byte) as 0 or 1.
+/// Loads an i32, or a bool (a byte) as 0 or 1.
 int32_t loadInteger(const void *data, ElementType type, int64_t offset) {
   if (type == ElementType::boolean)
     return static_cast<const uint8_t *>(data)[offset] != 0;
@@ -200,7 +200,7 @@ Status checkBinding(const Parameter &parameter, const Binding &binding) {
 
 } // namespace
 
-/// Writes the program of one expression.
+/// Translates one expression into a program.
 class Interpreter::Translation {
 public:
   Translation(const Interpreter &interpreter, const Variant &variant, Program &program)
@@ -214,7 +214,7 @@ public:
   }
 
 private:
-  /// What `root` needs once in a round of `reduction`.
+  /// Adds the nodes that `root` needs and that are computed once in each round of `reduction`.
   void translate(NodeId root, int32_t reduction) {
     for (NodeId id : variant_.nodesOf(root, reduction))
       add(id);
@@ -242,8 +242,8 @@ private:
       for (NodeId index : node.operands)
         program_.indices.push_back(slotOf_[index]);
     } else if (!node.operands.empty()) {
-      // Operands that a node does not have repeat its last: every slot that is
-      // read holds a value.
+      // A missing operand repeats the last one, so that every slot that is read
+      // has a value.
       auto operand = [&](size_t i) {
         return slotOf_[node.operands[std::min(i, node.operands.size() - 1)]];
       };
@@ -252,7 +252,7 @@ private:
       instruction.c = operand(2);
       instruction.operandType = variant_.nodes[node.operands[0]].type;
     }
-    // What is the same for the whole launch becomes a constant.
+    // Values that are the same for the whole launch become constants.
     if (node.op == Operator::extent) {
       instruction.op = Operator::constant;
       instruction.integer = extentOf(interpreter_.extents_, node.integer);
@@ -293,7 +293,8 @@ private:
     return isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
   }
 
-  /// Of the instructions from `begin` to before `end`; whether there is one.
+  /// Marks the instructions from `begin` to `end` - 1 that depend on the key. Returns whether any
+  /// does.
   bool markOfKey(std::vector<bool> &ofKey, size_t begin, size_t end) {
     bool found = false;
     for (size_t number = begin; number < end; number = next(number)) {
@@ -321,7 +322,7 @@ private:
   const Variant &variant_;
   Program &program_;
   std::vector<int32_t> slotOf_;
-  std::map<int32_t, int32_t> indexSlots_; ///< by reduction
+  std::map<int32_t, int32_t> indexSlots_; ///< the slot of each reduction's index
 };
 
 Result<Interpreter> Interpreter::create(const Variant &variant, const Bindings &bindings) {
@@ -373,7 +374,7 @@ void Interpreter::step(const Program &program, const Point &point, typename Math
   case Operator::index:
     result.i = indexOf(point, instruction.integer);
     return;
-  case Operator::reduceIndex: // its reduction counts
+  case Operator::reduceIndex: // the reduction sets it
     return;
   case Operator::reduceAny:
   case Operator::reduceAll:
@@ -489,18 +490,18 @@ void Interpreter::runRange(const Program &program, const Point &point, typename 
   }
 }
 
-/// A slot for each instruction of a program.
+/// The slots of a program, one for each instruction.
 class Interpreter::Slots {
 public:
   explicit Slots(const Program &program) {
-    few[0].d = 0; // the operand of constants, which have none
+    few[0].d = 0; // constants have no operands and read this slot
     if (program.code.size() > few.size())
       many.reset(new Slot[program.code.size()]);
   }
   Slot *data() { return many ? many.get() : few.data(); }
 
 private:
-  // Nearly every variant fits here; the others pay an allocation.
+  // Enough for nearly every variant. Larger programs need an allocation.
   std::array<Slot, 64> few;
   std::unique_ptr<Slot[]> many;
 };
@@ -523,7 +524,7 @@ void Interpreter::visitRange(const Program &program, const Point &point, typenam
     const Instruction &instruction = program.code[number];
     number = isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
   }
-  // Users before operands.
+  // Backwards: users come before their operands.
   for (size_t at = numbers.size(); at-- > 0;) {
     size_t number = numbers[at];
     const Instruction &instruction = program.code[number];

@@ -11,17 +11,17 @@
 
 namespace tesela {
 
-/// A value of the IR. Integers are kept sign-extended, whatever their width; i1 as 0 or 1.
+/// A value of the IR. Integers of any width are sign-extended to 64 bits; an i1 is 0 or 1.
 union Scalar {
   int64_t integer;
   float number;
 };
 
-/// One operation on `count` lanes: result[i] of operands[0][i], operands[1][i], …
+/// One operation on `count` elements: result[i] from operands[0][i], operands[1][i], …
 using LaneFunction = void (*)(Scalar *result, const Scalar *const *operands, int64_t count);
 
-/// What computes `op`, wrapped to its result's width; null where it is none of the arithmetic of
-/// masks and scores.
+/// The function that computes `op` and wraps to the width of its result. Null if `op` does not
+/// belong to the arithmetic of masks and scores.
 LaneFunction laneFunctionOf(mlir::Operation &op);
 
 } // namespace tesela

@@ -83,7 +83,7 @@ Schedule Schedule::withoutRoles() const {
   return plain;
 }
 
-/// "name = value, …" of the fields that `prints` chooses.
+/// "name = value, …" for the fields that `prints` selects.
 static std::string join(const Schedule &schedule,
                         llvm::function_ref<bool(const ScheduleField &)> prints) {
   std::string text;

@@ -22,7 +22,7 @@ void TileDialect::registerTypes() {
       >();
 }
 
-/// `f32`, or the bare name of a template's parameter.
+/// A builtin type such as `f32`, or the name of a template's parameter.
 static ParseResult parseElementType(AsmParser &parser, Type &type) {
   OptionalParseResult builtin = parser.parseOptionalType(type);
   if (builtin.has_value())
