@@ -16,13 +16,13 @@
 //                       an element tests its bit; conditions that repeat along the row are looked
 //                       up (MapPatterns.h)
 //   MapReductions.cpp   an any() or all() over rounds joins the words of each round
-//   MapColumnLoops.cpp  a loop over the lane's columns computes words; for maps that seldom run or
-//                       that contain other loops: a copy of these for each element would be long
-//                       and need many registers
+//   MapColumnLoops.cpp  a loop over the lane's columns computes words; this is for maps that
+//                       seldom run or that contain other loops: a copy of such a loop for
+//                       each element would make long code and need
+//                       many registers
 //   MapWordTiles.cpp    whole tiles of i1 are words, too; conditions that compare what rows and
 //                       columns hold are asked by the warp together (WarpWords.h)
 //   LowerMap.cpp        all other conditions, element by element
-//
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_MAPELEMENTS_H
