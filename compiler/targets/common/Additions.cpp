@@ -77,7 +77,7 @@ void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, 
   builder.setInsertionPointToStart(branch.thenBlock());
   Value address = addressOf(builder, loc, f32, indices, at);
   if (!at.scope
-           .empty()) { // what one thread adds to one element is in its order, and awaits nothing
+           .empty()) { // a thread's additions to one element stay in order, which is enough
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value,
                               LLVM::AtomicOrdering::monotonic, at.scope, /*alignment=*/4);
     return;

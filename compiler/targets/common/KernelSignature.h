@@ -15,10 +15,10 @@
 //     which single elements are read
 //     a scalar named $parameter        its value (f32 or i32)
 //     another scalar                   the softmax scale (f32)
-//   then, where the schedule has consumers, for each view of rank 4 with 16 or 8 bits
-//     its tensor map, and the coordinate steps of batch and head (i32); where blocks may end inside
-//     the tensor, the tensor map of single rows, and that of eight rows where as many lie together
-//   then, where it is persistent, the address of the launch's counter
+//   then, if the schedule has consumers, for each copied view of rank 4 with 16 or 8 bits
+//     its tensor map and the coordinate steps of batch and head (i32); if blocks may end inside the
+//     tensor, the tensor map of single rows; if eight rows are always adjacent, that of eight rows
+//   then, if the schedule is persistent, the address of the launch's counter
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H

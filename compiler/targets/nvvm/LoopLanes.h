@@ -23,7 +23,7 @@ namespace tesela::nvvm {
 /// the loop's results, the same in all lanes. Returns nothing, and changes nothing, if values go
 /// from iteration to iteration in other forms than
 ///
-///     sum + f(i)          which others may use: the sum of the iterations before
+///     sum + f(i)          other values may use it: the sum of the iterations before
 ///     max(most, f(i))     unsigned
 ///     c ? v : found       c and v may use the sums
 llvm::SmallVector<mlir::Value> doIterationsInLanes(mlir::OpBuilder &builder, mlir::scf::ForOp loop,

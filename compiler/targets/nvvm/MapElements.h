@@ -16,10 +16,10 @@
 //                       an element tests its bit; conditions that repeat along the row are looked
 //                       up (MapPatterns.h)
 //   MapReductions.cpp   an any() or all() over rounds joins the words of each round
-//   MapColumnLoops.cpp  a loop over the lane's columns computes words; this is for maps that
-//                       seldom run or that contain other loops: a copy of such a loop for
-//                       each element would make long code and need
-//                       many registers
+//   MapColumnLoops.cpp  a loop over the lane's columns computes words. This is for maps
+//                       that seldom run, and for maps that contain other loops: a copy of
+//                       these for each element would make the code long and take many
+//                       registers
 //   MapWordTiles.cpp    whole tiles of i1 are words, too; conditions that compare what rows and
 //                       columns hold are asked by the warp together (WarpWords.h)
 //   LowerMap.cpp        all other conditions, element by element

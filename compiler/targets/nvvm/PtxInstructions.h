@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The PTX instructions that the lowering uses and for which LLVM has no op that takes 32-bit
-// shared-memory addresses with constant offsets, or that spells the rounding. Each names its
+// shared-memory addresses with constant offsets, or that names the rounding. Each comment names the
 // section of the PTX ISA (9.0). Addresses in shared memory are i32.
 //
 //===----------------------------------------------------------------------===//
@@ -43,8 +43,8 @@ public:
   /// lane t gives the address of row t mod 8 of matrix t / 8.
   void storeMatrices(mlir::Value address, int64_t offset, mlir::ValueRange x);
 
-  /// 16 bytes from global to shared memory, of which the first `bytes` (i32, 0 or 16) are read and
-  /// the rest become zeros (9.7.9 cp.async).
+  /// Starts a copy of 16 bytes from global to shared memory. The first `bytes` (i32) bytes are
+  /// read, the rest become zeros (9.7.9 cp.async).
   void copyAsync(mlir::Value address, int64_t offset, mlir::Value global, mlir::Value bytes);
   void commitCopies();
   void waitForCopies(int64_t pending);
@@ -119,7 +119,7 @@ public:
   mlir::Value countUp(mlir::Value counter, mlir::Value address);
   /// Counts ended thread blocks in the second u32, from 0 to `last`. The last one resets both to 0.
   void endCount(mlir::Value counter, mlir::Value last);
-  /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
+  /// An i32 whose lowest `count` (i32, not negative) bits are 1; all bits if `count` >= 32 (9.7.1
   /// bmsk).
   mlir::Value lowBits(mlir::Value count);
   /// The upper and the lower half of `x` (i32) times `factor`, unsigned (9.7.1 mul.wide).
