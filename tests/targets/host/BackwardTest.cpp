@@ -29,8 +29,8 @@ struct Gradients {
   Values dq, dk, dv, sizeOfDq, sizeOfDk, sizeOfDv;
 };
 
-/// `dL`: the gradient of L, one number for each row; rows without keys are ignored. `base`: computed
-/// as a correct kernel would, with L and D in f32, and P and dS rounded before products.
+/// `dL`: the gradient of L, one number for each row; rows without keys are ignored. `base`:
+/// computed as a correct kernel would, with L and D in f32, and P and dS rounded before products.
 Gradients gradientsOf(const AttentionCase &test, const Values &dO, const Values &dL, bool base) {
   const AttentionProblem &problem = test.problem;
   const Extents &e = test.e;
