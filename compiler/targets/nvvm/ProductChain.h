@@ -31,7 +31,7 @@ struct ProductChain {
   tile::DotOp first, last;              ///< last: null if all products read only stages
   llvm::SmallVector<tile::DotOp> early; ///< other products that read only stages
   llvm::SetVector<mlir::Operation *>
-      head; ///< in the order of the body, without `first` itself
+      head; ///< in the order of the body; does not contain `first` itself
   llvm::SmallVector<mlir::Value>
       received; ///< numbers that the head's awaits give to the rest of the iteration
   llvm::SmallVector<mlir::Operation *> main, tail; ///< without the awaits of the head

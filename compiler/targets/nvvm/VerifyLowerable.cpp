@@ -116,8 +116,8 @@ LogicalResult verifyFill(tile::LoadOp load) {
 
 /// Tiles that products read go through shared memory. Others go straight into registers.
 LogicalResult verify(tile::LoadOp load) {
-    // Loads of a loop run ahead of it, and the threads that hold a tile's rows need not be those
-    // that stored them in an earlier round.
+  // Loads of a loop run ahead of it, and the threads that hold a tile's rows need not be those that
+  // stored them in an earlier round.
   auto isStore = [](Operation *access) { return isa<tile::StoreOp>(access); };
   if (!isa<tile::KernelOp>(load->getParentOp()) &&
       llvm::any_of(accessesOf(placeOf(load.getView()).argument), isStore))
