@@ -76,8 +76,8 @@ void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, 
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
   Value address = addressOf(builder, loc, f32, indices, at);
-  if (!at.scope.empty()) {
-    // Relaxed order is enough: a thread's own additions to an element stay in order.
+  if (!at.scope
+           .empty()) { // relaxed is enough: a thread's additions to one element stay in their order
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value,
                               LLVM::AtomicOrdering::monotonic, at.scope, /*alignment=*/4);
     return;
