@@ -31,8 +31,8 @@ struct ChipFacts {
 /// (CUDA C++ Programming Guide, compute capabilities 8.x to 12.x).
 constexpr int64_t reservedShared = 1024;
 
-/// The facts of `sm` (80 for sm_80). A newer chip of a known generation gets the facts of the older
-/// chip of that generation. The error lists the known chips.
+/// The facts of `sm` (80 for sm_80). A chip that is not in the table is an error
+/// (Code::unsupported), which lists the known chips.
 Result<ChipFacts> chipFacts(int sm);
 
 } // namespace tesela

@@ -166,7 +166,7 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
     all loops.
 
     If the schedule is `persistent`, the programs stand in a loop over the thread block's work items. The producer takes
-    the items' numbers and sends them to the consumers. Tiles that are loaded once per item are then released, too.
+    the items and sends the consumers where they lie. Tiles that are loaded once per item are then released, too.
 
     An output is staged in shared memory before it is copied out. If the schedule gives it no buffer of its own, it takes
     the place of another buffer:

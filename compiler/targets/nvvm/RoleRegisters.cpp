@@ -24,8 +24,9 @@ constexpr int64_t columnsOfTwo = 128;
 /// 128 have 224 to 352, and ptxas serialised them (C7512).
 constexpr int64_t tilesOfTwo = 208;
 constexpr int64_t leanProducer = 24; ///< the least that setmaxnreg accepts
-/// If the ends of an item's keys depend on captured tensors (image_before) or take long to compute
-/// (block_diffusion), the producer holds as many values at once as these registers allow.
+/// A producer with more reads or more ops than this needs more registers. Examples are variants for
+/// which the ends of an item's keys depend on captured tensors (image_before) or take long to
+/// compute (block_diffusion).
 constexpr int64_t readsOfLongProducer = 8, opsOfLongProducer = 400;
 constexpr std::pair<int64_t, int64_t> registersOfLongProducer[] = {
     {0, 0}, {56, 256}, {56, 224}, {32, 160}};

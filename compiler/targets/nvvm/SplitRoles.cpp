@@ -141,7 +141,7 @@ private:
     pipe::AllocOp buffer;
     pipe::OpenOp channel;
     unsigned number; ///< index of the channel in Uses
-    bool inLoop;     ///< whether a loop loads the view, so that all warpgroups read all of it
+    bool inLoop;     ///< whether a loop loads the view, so that it is read until the loop ends
     bool isByRows;   ///< whether each warpgroup reads only its own rows
   };
 
