@@ -25,7 +25,7 @@ WorkHeads emitWorkHeads(OpBuilder &builder, Location loc, Value item, const Exte
   auto subtract = [&](Value a, Value b) -> Value {
     return arith::SubIOp::create(builder, loc, a, b);
   };
-  // A launch that has items has rows.
+  // No operand is 0: a launch that has items has rows.
   auto ceilDivide = [&](Value a, Value b) -> Value {
     return add(divide(subtract(a, constant(1)), b), constant(1));
   };

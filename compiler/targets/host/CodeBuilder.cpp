@@ -71,7 +71,7 @@ Value CodeBuilder::address(Value base, Type element, Value index) {
                              ValueRange{index});
 }
 
-/// Vectors are aligned as their elements are.
+/// Vectors have the alignment of their elements.
 static unsigned alignmentOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() / 8 : 8;
@@ -108,7 +108,7 @@ CodeBuilder::loop(int64_t high, int64_t step, ValueRange init,
   InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
   SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!next.empty()) // else the loop has its terminator
+  if (!next.empty()) // a loop that carries nothing has its terminator already
     scf::YieldOp::create(*this, next);
   return SmallVector<Value>(loop.getResults());
 }

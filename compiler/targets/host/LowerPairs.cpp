@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// AVX512-BF16 multiplies pairs: sum += a[2x] b[2x] + a[2x + 1] b[2x + 1], with both factors of
-// either in one lane of 32 bits. So the left operand stays as it stands in memory, row by row in 16
-// bits; of the right one lane holds two neighbours of a column. For a transposed operand that is a
-// transposition of pairs, else two rows are interleaved. The product's loop is that of f32
-// (LowerDot.cpp), over lanes of pairs.
+// AVX512-BF16 multiplies pairs: sum += a[2x] b[2x] + a[2x + 1] b[2x + 1]. Each operand has the two
+// factors in one vector element of 32 bits. So the left operand can stay in 16 bits and in memory
+// order, row by row. The right operand needs two neighbours of a column in one vector element. For
+// a transposed operand that is a transposition of pairs; otherwise two rows are interleaved. The
+// loop of the product is that of f32 (LowerDot.cpp), with pairs as vector elements.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// Loads whose rows are all of one head, without a limit of columns.
+/// Whether a load brings rows of a rank-4 view without a limit of columns.
 static bool isWholeLoad(tile::LoadOp load) {
   return load && !load.getColumns() && load.getView().getType().getRank() == 4;
 }
@@ -51,7 +51,7 @@ TileStorage KernelLowering::asPairs(TileStorage storage) {
   return storage;
 }
 
-/// Two rows of the view in each row of the tile; what does not exist is 0.
+/// Puts two rows of the view into each row of the tile. Rows and columns that do not exist are 0.
 void KernelLowering::lowerInterleavedLoad(tile::LoadOp op) {
   TileStorage shape = shapeOf(op.getTile().getType());
   TileStorage tile = allocatePanels(shape.rows / 2, shape.columns, builder_.getI32Type());
@@ -102,7 +102,7 @@ Value KernelLowering::multiplyPairs(Value a, Value b, Value sum) {
                                          operands)
         .getResult(0);
   }
-  // The same without the instruction.
+  // Without the instruction: two products in f32.
   auto half = [&](Value lanes, bool isHigh) -> Value {
     Type type = lanes.getType();
     Value bits =

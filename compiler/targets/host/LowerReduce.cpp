@@ -41,7 +41,7 @@ Value RowReduction::combine(Value a, Value b) {
   return arith::SelectOp::create(*builder_, arith::CmpFOp::create(*builder_, wins, a, b), a, b);
 }
 
-// The upper half onto the lower until one lane is left.
+// Combines the upper half with the lower half until one element is left.
 Value RowReduction::fold(Value lanes) {
   for (int64_t half = cast<VectorType>(lanes.getType()).getDimSize(0) / 2; half > 0; half /= 2) {
     SmallVector<int32_t> low, high;

@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace tesela::nvvm {
 
-/// `instruction`: "shfl.sync.idx.b32", "bar.arrive".
+/// `instruction`: its text with qualifiers, such as "shfl.sync.idx.b32" or "bar.arrive".
 static bool instructionNeedsWholeWarp(StringRef instruction) {
   SmallVector<StringRef> parts;
   instruction.split(parts, '.');

@@ -27,7 +27,7 @@ static bool asksForColumn(tile::MapOp map) {
   return !map.getBody().front().getArguments().back().use_empty();
 }
 
-/// Whether `tile` has a value for each row alone.
+/// Whether `tile` has one value for each row.
 static bool isOfRows(Value tile) { return cast<tile::TileType>(tile.getType()).getRank() == 1; }
 
 bool hasFreeColumns(tile::LoadOp load) {

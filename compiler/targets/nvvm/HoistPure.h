@@ -10,8 +10,8 @@
 
 namespace tesela::nvvm {
 
-/// Moves `builder` before the outermost of the loops around it in which `values` do not change.
-/// What computes them in the loop is copied; the copies are in the result.
+/// Moves `builder` in front of the outermost loop around it in which `values` do not change. Copies
+/// the ops of the loops that compute them. The result maps values to their copies.
 mlir::IRMapping hoistPure(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Value> values);
 
 } // namespace tesela::nvvm

@@ -31,7 +31,7 @@ namespace tesela {
 
 namespace nvvm {
 
-// NVPTX: pointers to global and to shared memory.
+// LLVM's address spaces of global and of shared memory (NVPTX).
 static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 static constexpr StringLiteral sharedSymbol = "tesela_shared";
 
@@ -94,7 +94,7 @@ void KernelLowering::lowerBlockOp(tile::BlockOp op) {
 Value KernelLowering::kvHeadOf(Value block) {
   if (Value known = kvHeads.lookup(block))
     return known;
-  return emitKvHead(builder, loc, blockOf(block).head, extents()); // a loop or a branch gave it
+  return emitKvHead(builder, loc, blockOf(block).head, extents()); // from a loop or a branch
 }
 
 SmallVector<Type> KernelLowering::typesOf(Type type) {
@@ -163,7 +163,7 @@ void KernelLowering::createFunction() {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
-  kernel.walk([&](pipe::RolesOp roles) { // setmaxnreg needs to know the registers at entry
+  kernel.walk([&](pipe::RolesOp roles) { // setmaxnreg needs a known number of registers at entry
     int64_t registers = roles.getProducerRegisters() + consumers * roles.getConsumerRegisters();
     int64_t blocks = std::max<int64_t>(1, 65536 / (128 * registers));
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(blocks));
@@ -180,7 +180,7 @@ void KernelLowering::createFunction() {
     if (types[slot] != global || signature.slots()[slot].kind == Kind::counter)
       continue;
     Value view = kernel.getArgument(signature.slots()[slot].name);
-    if (readsEarlierLaunch(view)) // others than this launch write it
+    if (readsEarlierLaunch(view)) // other launches write it meanwhile
       continue;
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
@@ -283,7 +283,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
           values[result] = {value};
         return success();
       })
-      .Case([&](tile::LeaveOp leave) { // what follows is for those who stay
+      .Case([&](tile::LeaveOp leave) { // the rest is a branch for thread blocks that stay
         Value goes = valueOf(leave.getCondition());
         Value stays = arith::XOrIOp::create(
             builder, loc, goes, arith::ConstantIntOp::create(builder, loc, 1, /*width=*/1));
@@ -299,7 +299,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
                               valueOf(sequence.getKeys())));
         return success();
       })
-      // What they say of memory is asked where it is accessed.
+      // These ops describe memory. The lowering looks at them where the memory is accessed.
       .Case<tile::RaggedOp, tile::PagedOp, tile::FirstColumnsOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
         auto rows = cast<tile::BlockType>(count.getRows());
@@ -315,9 +315,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[coordinates.getBatch()] = {block.batch};
         values[coordinates.getHead()] = {block.head};
         values[coordinates.getKvHead()] = {isQuery ? kvHeadOf(coordinates.getBlock()) : block.head};
-        // Else LLVM's strength reduction keeps a counter for each column that a score reads: a
-        // consumer, which may not spill, would hold up to 64 registers over the whole loop.
-        // Elsewhere it changes the spills both ways.
+        // Without `opaque`, LLVM's strength reduction keeps a counter for each column that a score
+        // reads. A consumer would hold up to 64 registers for them over the whole loop, and it may
+        // not spill. In other kernels `opaque` increases some spills and decreases others.
         bool countsColumns = !isQuery && consumers > 0;
         values[coordinates.getFirst()] = {countsColumns ? ptx().opaque(block.first) : block.first};
         return success();
@@ -384,7 +384,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::BernoulliOp random) { return done((lowerBernoulli(random), 0)); })
       .Case([&](tile::AddLinesOp lines) { return done((lowerAddLines(lines), 0)); })
       .Case([&](tile::AddKeptOp) { return done((lowerAddKept(), 0)); })
-      .Case([](tile::PerformOp) { return success(); }) // the map did it
+      .Case([](tile::PerformOp) { return success(); }) // the map has done its work
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
       .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })
@@ -514,8 +514,8 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
   return success();
 }
 
-/// Approximations are named, with their errors, in docs/numerics.md. Masks hold no transcendental
-/// functions any more: tile-inline-variant has expanded them.
+/// docs/numerics.md lists the approximations and their errors. Masks hold no transcendental
+/// functions here, because tile-inline-variant has expanded them.
 Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
   auto operand = [&] { return scalars.lookupOrDefault(op->getOperand(0)); };
   auto times = [&](Value a, float b) -> Value {
@@ -564,7 +564,7 @@ Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
           emitPut(builder, loc, value, ValueRange(operands).drop_front(), at);
           return operands.front();
         }
-        // The four lanes that hold a row hold the same.
+        // Four lanes hold the same row. Only the first one adds.
         Value adds = constant(1, 1);
         auto map = op->getParentOfType<tile::MapOp>();
         if (cast<tile::TileType>(map.getType()).getRank() == 1)

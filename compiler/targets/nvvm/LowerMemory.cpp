@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-// Memory moves in chunks of 16 bytes: 8 elements of 16 bits, 16 of 8.
+// Memory moves in chunks of 16 bytes: 8 elements of 16 bits or 16 elements of 8 bits.
 static constexpr int64_t chunkBytes = 16;
 
 void KernelLowering::lowerAlloc(pipe::AllocOp op) {
@@ -34,23 +34,24 @@ void KernelLowering::lowerSlot(pipe::SlotOp op) {
 
 namespace {
 
-/// How the chunks of a tile are dealt to the threads of a block: 8 threads take 8 chunks beside
-/// each other, then those 8 further (a *group*), and the next threads the rows below. So a thread's
-/// chunks stand in one column of each group, `rowStep` rows apart. Where that is a multiple of 8
-/// their swizzle is the same; of one warp's, 4 rows apart, each other one differs in one bit.
+/// How the chunks of a tile are dealt to the threads of a thread block. 8 threads take 8 adjacent
+/// chunks of a row, and the next 8 threads take those of the next row. Further columns are dealt
+/// likewise, in *groups* of 8 chunks. So a thread has one chunk in each group, in rows that are
+/// `rowStep` apart. Where `rowStep` is a multiple of 8, all chunks of a thread have the same
+/// swizzle. With one warp `rowStep` is 4, and every other row's swizzle differs in one bit.
 struct ChunkDeal {
   ChunkDeal(pipe::BufferType type, int64_t threads)
       : groups(llvm::divideCeil(type.getColumns(), type.getPanelColumns())), rowStep(threads / 8),
         rows(type.getRows() / rowStep) {}
 
-  int64_t groups;  ///< of 8 chunks in a row
-  int64_t rowStep; ///< from a thread's row to its next
-  int64_t rows;    ///< of a thread
+  int64_t groups;  ///< groups of 8 chunks in a row
+  int64_t rowStep; ///< distance from a thread's row to its next row
+  int64_t rows;    ///< rows of a thread
 };
 
 } // namespace
 
-/// A thread's first chunk: its row, its column's chunk, and its address within a stage.
+/// A thread's first chunk: its row, its chunk number in the row, and its address within a stage.
 static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location loc, Value thread,
                                                   int64_t rowBytes) {
   auto constant = [&](int64_t value) -> Value {
@@ -68,20 +69,20 @@ static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location l
 
 namespace {
 
-/// What a table says of the pages of a sequence.
+/// A sequence's page table.
 struct PageTable {
   PageTable(const ViewSlots &table, ArrayRef<Value> slots, Value batch, Value rows)
       : data(slots[table.data]), lineStride(slots[table.strides[0]]),
         pageStride(slots[table.strides[1]]), batch(batch), rows(rows) {}
 
-  Value data, lineStride, pageStride; ///< of the table
-  Value batch, rows;                  ///< the sequence's line; rows of a page
+  Value data, lineStride, pageStride; ///< address and strides of the table
+  Value batch, rows;                  ///< the sequence's line in the table; rows of a page
 };
 
 } // namespace
 
-/// The name of the page in which the block's first row lies, as the table has it, and the row in
-/// it. Of a row that does not exist, those of the last one that does.
+/// The page of the block's first row, as the table names it, and the row within that page. If the
+/// block's first row does not exist, the last row that exists is looked up.
 static std::pair<Value, Value> lookUpPage(OpBuilder &builder, Location loc, const PageTable &table,
                                           const BlockCoordinates &block) {
   auto constant = [&](int64_t value) -> Value {
@@ -93,7 +94,7 @@ static std::pair<Value, Value> lookUpPage(OpBuilder &builder, Location loc, cons
   };
   Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
   Value held = arith::MinSIOp::create(builder, loc, block.first, last);
-  held = arith::MaxSIOp::create(builder, loc, held, constant(0)); // of a sequence without rows
+  held = arith::MaxSIOp::create(builder, loc, held, constant(0)); // a sequence may have no rows
   Value number = arith::DivUIOp::create(builder, loc, held, table.rows);
   Value index = arith::AddIOp::create(builder, loc, product(table.batch, table.lineStride),
                                       product(number, table.pageStride));
@@ -105,8 +106,8 @@ static std::pair<Value, Value> lookUpPage(OpBuilder &builder, Location loc, cons
   return {load, arith::RemUIOp::create(builder, loc, held, table.rows)};
 }
 
-/// Whether the pool of `pages` has the page in which the block's first row lies: a row that is
-/// written must not go into another one.
+/// Whether the page of the block's first row is one of the pool's `pages` pages. A store to a page
+/// outside of the pool must be dropped: it must not go to another page.
 static Value isInPool(OpBuilder &builder, Location loc, const PageTable &table, Value pages,
                       const BlockCoordinates &block) {
   Value page = lookUpPage(builder, loc, table, block).first;
@@ -122,9 +123,9 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
   Value evenRows = add(address, stageAddress(bufferValue, valueOf(stage)));
   Value oddRows = arith::XOrIOp::create(builder, loc, evenRows, constant(4 * chunkBytes));
 
-  // Of each group: the bytes that the view has of this thread's chunk.
+  // For each group: how many bytes of this thread's chunk exist in the view.
   Value firstColumn = multiply(chunk, constant(chunkElements)), limit;
-  int64_t known = 0; // columns that exist for certain
+  int64_t known = 0; // columns that certainly exist
   if (columns) {
     BlockCoordinates of = blockOf(columns);
     limit = arith::SubIOp::create(builder, loc, of.limit, of.first);
@@ -179,7 +180,7 @@ void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Va
       at.first = add(block.first, add(row, constant(index * deal.rowStep)));
       Value exists =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at.first, at.limit);
-      if (isWritten) // not into a page that is another sequence's
+      if (isWritten) // a row must not go into a page of another sequence
         exists = arith::AndIOp::create(
             builder, loc, exists,
             isInPool(builder, loc, table, slots[viewOf(paged.getView()).extents[0]], at));
@@ -220,20 +221,20 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   const Values &pairs = valuesOf(op.getTile());
   int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
-  // From 8 chunks of a row to the next 8.
+  // The distance in bytes from 8 chunks of a row to the next 8 chunks.
   int64_t eightChunks = buffer.getPanels() ? buffer.getRows() * rowBytes : 8 * chunkBytes;
   auto pairOf = [&](int64_t strip, int64_t group, int64_t half) {
     return pairs[(strip * shape.groups() + group) * 2 + half];
   };
-  // Where its part of the columns begins: less than a panel of 8 chunks, or whole ones.
+  // Where this thread's part of the columns begins: inside a panel of 8 chunks, or at a panel.
   Value partBits, partPanels;
   if (partsOf(shape) > 1 && shape.groups() % 8 == 0)
     partPanels = multiply(partOf(shape), constant(shape.groups() / 8 * eightChunks));
   else if (partsOf(shape) > 1)
     partBits = multiply(partOf(shape), constant(shape.groups() * chunkBytes));
-  // Chips whose kernels have consumers have stmatrix. It is for operands that are written in each
-  // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
-  // packed heads of 256).
+  // Every chip whose kernels have consumers also has stmatrix. We use it for operands, which each
+  // iteration writes. At the end of a work item its addresses would cost registers: with packed
+  // heads of dimension 256, ptxas spilled 12 bytes.
   int64_t rows = cast<tile::TileType>(op.getTile().getType()).getExtent(0);
   bool isShare = pipe::isByShares(buffer, rows, consumers);
   bool isOperand = (buffer.getStages() > 1 && !isShare) || partsOf(shape) > 1;
@@ -241,7 +242,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
     auto both = [&](Value a, int64_t bits) -> Value {
       return arith::AndIOp::create(builder, loc, a, constant(bits));
     };
-    // A lane gives the address of one row of the four matrices: of row lane mod 16 of the strip, in
+    // A lane gives the address of one row of the four matrices: row (lane mod 16) of the strip, in
     // the first or the second of two groups.
     Value row = both(lane, 15), group = arith::ShRUIOp::create(builder, loc, lane, constant(4));
     Value place = arith::XOrIOp::create(builder, loc, group, both(row, 7));
@@ -270,7 +271,7 @@ void KernelLowering::lowerWrite(pipe::WriteOp op) {
                                                   buffer.getRows() * rowBytes)));
   if (partPanels)
     base = add(base, partPanels);
-  // Rows of a lane differ by multiples of 8: one swizzle serves all.
+  // The rows of a lane differ by multiples of 8, so they all have the same swizzle.
   Value swizzle =
       multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)), constant(chunkBytes));
   for (int64_t group = 0; group < shape.groups(); ++group) {
@@ -308,7 +309,7 @@ std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op,
   PageTable table(viewOf(op.getTable()), slots, valueOf(op.getBatch()),
                   constant(*op.getView().getType().getStaticExtent(2)));
   auto [page, row] = lookUpPage(builder, loc, table, block);
-  // A table that is wrong must not lead out of the pool.
+  // A wrong table must not lead to an address outside of the pool.
   Value lastPage =
       arith::SubIOp::create(builder, loc, slots[viewOf(op.getView()).extents[0]], constant(1));
   page = arith::MinSIOp::create(builder, loc, page, lastPage);
@@ -334,8 +335,8 @@ Value KernelLowering::isPassed(Value view) {
   return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
 }
 
-/// The shape of the tiles beside which maps read the values of columns `columns`: pipe-verify-
-/// lowerable sees to it that all are cut alike.
+/// The shape of the tiles whose maps read the column values `columns`. pipe-verify-lowerable makes
+/// sure that all of them are cut in the same way.
 static FragmentShape shapeOfReaders(Value columns, int64_t warps) {
   for (Operation *user : columns.getUsers())
     if (auto map = dyn_cast<tile::MapOp>(user))
@@ -343,9 +344,10 @@ static FragmentShape shapeOfReaders(Value columns, int64_t warps) {
   return FragmentShape(cast<tile::TileType>(columns.getType()), warps);
 }
 
-/// A value for each column, from a contiguous [B, H, Sq] view; beside tiles that are cut, for each
-/// of the thread's part. Columns beyond the end read the last one, and are 0. So are all of a
-/// tensor that was left out, of which none is read.
+/// Loads a value for each column from a contiguous [B, H, Sq] view of f32. Where the tiles that use
+/// the values are cut, a thread loads the values of its own part. Columns beyond the end are 0; for
+/// them the load reads the last column, which exists. If the launch left the tensor out, all values
+/// are 0 and nothing is read.
 void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   BlockCoordinates block = blockOf(op.getBlock());
   FragmentShape shape = shapeOfReaders(op.getTile(), warps);
@@ -379,9 +381,10 @@ void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// A tile that is used element by element comes straight into the registers of its fragment: a row
-/// slice from a contiguous [B, H, Sq] view, a tile in pairs of columns, of which those that the
-/// view lacks are 0, or four pairs at a time where the columns are free.
+/// Loads a tile that is used element by element straight into the registers of its fragment. A row
+/// slice comes from a contiguous [B, H, Sq] view. A tile of two extents comes in pairs of columns;
+/// columns that the view lacks are 0. Where the columns are free (FreeColumns.h), a lane loads four
+/// pairs at a time.
 void KernelLowering::lowerLoad(tile::LoadOp op) {
   auto type = cast<tile::TileType>(op.getType());
   if (type.isSingleRow())
@@ -402,7 +405,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   bool isFree = !isRow && hasFreeColumns(op);
   constexpr int64_t groupsOfFree = freeColumnsOfRow / freeColumns;
   Value ownColumn =
-      isFree ? multiply(firstColumn, constant(freeColumns / 2)) : firstColumn; // 8 of a lane for 2
+      isFree ? multiply(firstColumn, constant(freeColumns / 2)) : firstColumn; // 8 columns, not 2
   if (isRow) {
     target = rowAddress(op.getView(), block, firstRow);
   } else {
@@ -413,7 +416,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
                        add(multiply(wide(firstRow), rowStride), wide(ownColumn)));
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
-  if (Value passed = isPassed(op.getView())) // else no row is read
+  if (Value passed = isPassed(op.getView())) // if the tensor was left out, no row is read
     rowsLeft = arith::SelectOp::create(builder, loc, passed, rowsLeft, constant(0));
   auto asRegister = [&](Value narrow) -> Value {
     return narrow.getType().isInteger(32)
@@ -474,7 +477,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// A tile of one extent has the columns of a block's one row: the first lane of four stores.
+/// Stores a tile of one extent as the columns of a block's only row. The first lane of each four
+/// stores.
 void KernelLowering::lowerColumnsStore(Value tile, TypedValue<tile::ViewType> view,
                                        TypedValue<tile::BlockType> blockValue) {
   FragmentShape shape = shapeOf(tile);
@@ -506,9 +510,9 @@ void KernelLowering::lowerColumnsStore(Value tile, TypedValue<tile::ViewType> vi
   }
 }
 
-/// What goes straight from the registers of its fragment: a row slice, where the first lane of four
-/// stores and rows of one head lie side by side; what has two extents in pairs of the columns that
-/// the view has.
+/// Stores a tile straight from the registers of its fragment. Of a row slice the first lane of each
+/// four stores; the rows of a head are adjacent in memory. A tile of two extents is stored in pairs
+/// of columns, as far as the view has the columns.
 void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> viewValue,
                                         TypedValue<tile::BlockType> blockValue, bool adds) {
   if (isInFragmentOrder(viewValue))
@@ -517,7 +521,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
     return lowerColumnsStore(tile, viewValue, blockValue);
   FragmentShape shape = shapeOf(tile);
   Value firstRow = ptx().pinned(firstRowOf(shape)), firstColumn = ptx().pinned(this->firstColumn);
-  // Columns that the view lacks are left out: where they are cut, the part says which.
+  // Columns that the view lacks are not stored. In a cut tile the part decides which those are.
   int64_t parts = partsOf(shape);
   Value begin = multiply(partOf(shape), constant(shape.columns));
   const Values &registers = valuesOf(tile);
@@ -527,7 +531,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   Type element = view.getElementType();
   bool isNarrow = !element.isF32(); // a pair is one register
   bool isRow = cast<tile::TileType>(tile.getType()).getRank() == 1;
-  // Row 0 of the head and the position, and how far apart rows of a head are.
+  // The address of `row`, counted from the head and the position of `at`.
   auto address = [&](const BlockCoordinates &at, Value row) {
     if (isRow)
       return rowAddress(viewValue, at, row);
@@ -545,9 +549,9 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   int64_t rows = blockValue.getType().getRows();
   auto named = blockValue.getDefiningOp<tile::BlockOp>();
   bool hasOwnEnd = named && named.getEnd();
-  if (hasWholeBlocks(viewValue, rows) && !hasOwnEnd) // the copy engine brings all of them
+  if (hasWholeBlocks(viewValue, rows) && !hasOwnEnd) // the copy engine reads whole blocks later
     rowsLeft = constant(rows);
-  if (rows == 1) // of a larger tile
+  if (rows == 1) // the first row of a larger tile
     rowsLeft = arith::MinSIOp::create(builder, loc, rowsLeft, constant(1));
   rowsLeft = arith::SubIOp::create(builder, loc, rowsLeft, firstRow);
   for (int64_t strip = 0; strip < shape.strips; ++strip)
@@ -595,7 +599,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
         Value target = advance(start, element, constant(8 * group, 64));
         OpBuilder::InsertionGuard guardOfGroup(builder);
         if (int64_t left = *view.getStaticExtent(3) - 8 * group;
-            left <= (parts - 1) * shape.columns) { // not of the last part
+            left <= (parts - 1) * shape.columns) { // the last part does not have these columns
           Value isInside =
               arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, begin, constant(left));
           auto inside = scf::IfOp::create(builder, loc, isInside, /*withElseRegion=*/false);
@@ -624,8 +628,8 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
     }
 }
 
-/// Of two lanes whose numbers differ in `bit` the lower one gives its `second` for the upper one's
-/// `first`.
+/// Exchanges registers between two lanes whose numbers differ in `bit`: the lower lane gives its
+/// `second` and gets the upper lane's `first`.
 void KernelLowering::exchange(Value &first, Value &second, Value isUpper, int64_t bit) {
   auto select = [&](Value a, Value b) -> Value {
     return arith::SelectOp::create(builder, loc, isUpper, a, b);

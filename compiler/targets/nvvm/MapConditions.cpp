@@ -39,7 +39,7 @@ void KernelLowering::MapElements::splitCondition(Value yielded) {
                                [&](scf::ForOp loop) { return !isKnownByRow(loop.getResult(0)); });
   bool isLooped = isSeldom(map) || hasLoops;
   if (isWords && (!isLooped || isKnownByRow(asked)))
-    return; // emitWords joins them
+    return; // emitWords joins the words
   if (isSeldom(map))
     rest.push_back(asked);
   else

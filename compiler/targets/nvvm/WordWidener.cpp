@@ -39,7 +39,7 @@ Value WordWidener::convert(Value word, int64_t half) {
 }
 
 Value WordWidener::everyOther(Value word, bool odd) {
-  if (converts) // brought beside each other, once for both
+  if (converts) // the permutation makes the elements neighbours, once for both calls
     return convert(PtxInstructions(builder, loc).permuteBytes(word, constant(0), constant(0x3120)),
                    odd);
   if (odd)

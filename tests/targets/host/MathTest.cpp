@@ -30,9 +30,9 @@ tile.kernel @function(%q: !view, %o: !view)
 }
 )";
 
-/// The function of f32 bit patterns `step` apart, against `expected` in double.
-/// Gives the largest error in units of the last place; specials must agree. Results below `least`
-/// may also be 0.
+/// Compares the function, for f32 bit patterns that are `step` apart, with `expected` in double
+/// precision. Returns the largest error in units of the last place. Special values must agree.
+/// Results below `least` may also be 0.
 static double largestError(const std::string &name, const VectorUnit &unit,
                            const std::function<double(double)> &expected, uint32_t step,
                            double least = 0) {
@@ -45,7 +45,7 @@ static double largestError(const std::string &name, const VectorUnit &unit,
                         0.70710677f, 0.7071068f, 1.4142135f, 1.4142137f};
   for (uint64_t bits = 0; bits < (uint64_t(1) << 32); bits += step)
     in.push_back(std::bit_cast<float>(uint32_t(bits)));
-  // Most bit patterns are far from where the functions do something.
+  // Most bit patterns are outside of the range in which the functions have ordinary values.
   for (int i = 0; i < 200000; ++i)
     in.push_back((float(i) - 100000) * 0.0016f);
   in.resize((in.size() + 63) / 64 * 64, 1.0f);
