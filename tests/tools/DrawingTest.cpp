@@ -2,7 +2,6 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "drawing/PngCanvas.h"
 #include "drawing/SvgCanvas.h"
 #include "drawing/TileDrawing.h"
 
@@ -139,18 +138,6 @@ TEST(Drawing, SvgNamesWhatItDraws) {
               testing::HasSubstr("text-anchor=\"end\" fill=\"#202020\">a&lt;b &amp; c</text>"));
   EXPECT_THAT(text, testing::Not(testing::HasSubstr("empty")));
   EXPECT_THAT(text, testing::EndsWith("</svg>\n"));
-}
-
-TEST(Drawing, PngHasItsPartsAndIsSmall) {
-  ExplainReport report = causalReport(4096, 128);
-  TileDrawing drawing(report);
-  PngCanvas canvas(drawing.width(), drawing.height());
-  drawing.draw(canvas);
-  std::string file = canvas.file();
-  EXPECT_TRUE(file.starts_with("\x89PNG\r\n\x1a\n"));
-  for (const char *part : {"IHDR", "PLTE", "IDAT", "IEND"})
-    EXPECT_NE(file.find(part), std::string::npos) << part;
-  EXPECT_LT(file.size(), 100'000u); // of 1.5 million pixels
 }
 
 } // namespace

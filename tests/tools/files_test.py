@@ -310,7 +310,7 @@ class Files(command_test.CommandTest):
         here = ["causal", "--target", "host"]
         commands = [["run", *here, *command_test.SMALL[2:], "--no-cache", "--output"],
                     ["compile", *here, "--emit", "llvm", "-o"],
-                    ["explain", *here, "--svg"], ["explain", *here, "--png"]]
+                    ["explain", *here, "--svg"]]
         for command in commands:
             for name, before in [("old", ["old"]), ("absent", [])]:
                 with self.subTest(command[0], name=name), tempfile.TemporaryDirectory() as folder:

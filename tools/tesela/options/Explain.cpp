@@ -46,7 +46,6 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command->add_option("--svg", options.svg, "Draw the mask with its tiles as SVG")
       ->check(path())
       ->type_name("FILE");
-  command->add_option("--png", options.png, "Draw it as PNG")->check(path())->type_name("FILE");
   command->add_flag("--json", options.json, "Print one JSON object with the kind of every tile");
 }
 
