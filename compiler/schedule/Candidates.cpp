@@ -49,7 +49,7 @@ Space hostSpace() {
       "product_rows = 4, product_vectors = 4",  "product_rows = 6, product_vectors = 2",
       "product_rows = 4, product_vectors = 3",  "product_rows = 12, product_vectors = 1",
       "product_rows = 4, product_vectors = 2",  "product_pairs = true"};
-  append(space.departures, values("lanes", {8, 4}));
+  append(space.departures, values("vector_length", {8, 4}));
   return space;
 }
 

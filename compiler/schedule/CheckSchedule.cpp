@@ -211,10 +211,11 @@ Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &
     return reject(
         fmt::format("on the host block_m is a multiple of 8 and block_n of 16, not {} and {}",
                     schedule.blockM, schedule.blockN));
-  if (!std::has_single_bit(uint64_t(schedule.lanes)) || schedule.lanes > unit.width)
-    return reject(fmt::format("lanes is a power of two up to {}, which this CPU's vectors have, "
-                              "not {}",
-                              unit.width, schedule.lanes));
+  if (!std::has_single_bit(uint64_t(schedule.vectorLength)) || schedule.vectorLength > unit.width)
+    return reject(
+        fmt::format("vector_length is a power of two up to {}, which this CPU's vectors have, "
+                    "not {}",
+                    unit.width, schedule.vectorLength));
   int64_t taken = VectorUnit::productRegisters(schedule.productRows, schedule.productVectors);
   if (taken > unit.registers)
     return reject(fmt::format("products of {} rows and {} vectors take {} registers, this CPU has "

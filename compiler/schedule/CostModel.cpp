@@ -210,7 +210,7 @@ double predictedMilliseconds(const Schedule &schedule, const CostedLaunch &launc
 
 namespace {
 
-/// The cycles of a CPU core. Vectors have the schedule's `lanes` elements.
+/// The cycles of a CPU core. Vectors have the schedule's `vectorLength` elements.
 class HostCycles {
 public:
   HostCycles(const Schedule &schedule, const CostedLaunch &launch)
@@ -221,18 +221,19 @@ public:
     double depths = double(launch.headDimQk + launch.headDimV);
     double operations = exponential * (1 + launch.scoreExponentials) + softmax +
                         launch.scoreOperations + (isPartial ? mask : 0);
-    double perVector = elements / double(schedule.lanes);
+    double perVector = elements / double(schedule.vectorLength);
     // For each tile, keys and values are loaded, widened and transposed once, and the sums of the
     // output are rescaled once.
-    double loads = double(schedule.blockN) * depths / double(schedule.lanes) * transposed;
-    double rescale = double(schedule.blockM) * double(launch.headDimV) / double(schedule.lanes);
+    double loads = double(schedule.blockN) * depths / double(schedule.vectorLength) * transposed;
+    double rescale =
+        double(schedule.blockM) * double(launch.headDimV) / double(schedule.vectorLength);
     return (perVector * depths * product() + perVector * operations / 2 + loads + rescale) *
                cacheFactor() +
            tileOverhead;
   }
   double item() const {
     return double(schedule.blockM) * double(launch.headDimQk + launch.headDimV) /
-               double(schedule.lanes) * 4 +
+               double(schedule.vectorLength) * 4 +
            itemOverhead;
   }
 

@@ -23,7 +23,7 @@ static Result<Schedule> chooseHostSchedule(const KernelSpecification &specificat
   schedule.blockM = choices.blockM;
   schedule.blockN = choices.blockN;
   schedule.heads = specification.isAttention() && !specification.dropout ? choices.heads : 1;
-  schedule.lanes = choices.lanes;
+  schedule.vectorLength = choices.vectorLength;
   schedule.productRows = choices.productRows;
   schedule.productVectors = choices.productVectors;
   schedule.productPairs = choices.productPairs;

@@ -58,7 +58,7 @@ BoxTest::BoxTest(Region &region, Yielded last, const llvm::DenseSet<Value> &ofRo
       uniformOps.push_back(&op);
       continue;
     }
-    Step step{.function = laneFunctionOf(op),
+    Step step{.function = elementFunctionOf(op),
               .look = isa<tile::BoundsOp, tile::HasElementOp>(op) ? &op : nullptr,
               .isFixed = !dependsOnRows};
     if (!step.function && !step.look) {

@@ -6,7 +6,7 @@
 #define TESELA_COMPILER_VISITS_BOXTEST_H
 
 #include "tile/Tile.h"
-#include "visits/Lanes.h"
+#include "visits/ElementFunctions.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -34,7 +34,7 @@ public:
 
 private:
   struct Step {
-    LaneFunction function = nullptr; ///< null if `look` is set
+    ElementFunction function = nullptr; ///< null if `look` is set
     mlir::Operation *look = nullptr; ///< reads captured tensors: tile.bounds, tile.has_element
     bool isFixed = false;
     int result = 0;                ///< a place; of tile.bounds, the largest is at the next place

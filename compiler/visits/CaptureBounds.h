@@ -6,7 +6,7 @@
 #define TESELA_COMPILER_VISITS_CAPTUREBOUNDS_H
 
 #include "frontend/Interpreter.h"
-#include "visits/Lanes.h"
+#include "visits/ElementFunctions.h"
 
 #include "llvm/ADT/ArrayRef.h"
 

@@ -408,11 +408,11 @@ void TileProgram::executeLook(Operation &op) {
   SmallVector<Scalar> operands;
   for (Value operand : op.getOperands().drop_front())
     operands.push_back(values.lookup(operand));
-  SmallVector<const Scalar *> lanes;
+  SmallVector<const Scalar *> pointers;
   for (const Scalar &operand : operands)
-    lanes.push_back(&operand);
+    pointers.push_back(&operand);
   Scalar results[] = {{.integer = 0}, {.integer = 0}};
-  look(&op, lanes.data(), 1, &results[0], &results[1]);
+  look(&op, pointers.data(), 1, &results[0], &results[1]);
   for (auto [result, value] : llvm::zip(op.getResults(), results))
     values[result] = value;
 }
@@ -481,18 +481,18 @@ Scalar TileProgram::valueOf(Operation &op) {
       .Case([&](tile::ReadOp element) { return read(element); })
       .Default([&](Operation *other) {
         Scalar result = whole(0);
-        LaneFunction function = laneFunctionOf(*other);
+        ElementFunction function = elementFunctionOf(*other);
         if (!function) {
           unknown = other->getName().getStringRef();
           return result;
         }
         SmallVector<Scalar, 3> operands;
-        SmallVector<const Scalar *, 3> lanes;
+        SmallVector<const Scalar *, 3> pointers;
         for (Value operand : other->getOperands())
           operands.push_back(values.lookup(operand));
         for (const Scalar &operand : operands)
-          lanes.push_back(&operand);
-        function(&result, lanes.data(), 1);
+          pointers.push_back(&operand);
+        function(&result, pointers.data(), 1);
         return result;
       });
 }

@@ -100,7 +100,7 @@ std::string Schedule::text() const {
 }
 
 std::string Schedule::pinnedText() const {
-  bool isHost = lanes > 0;
+  bool isHost = vectorLength > 0;
   return join(*this, [&](const ScheduleField &field) {
     return field.scope == ScheduleScope::common || (field.scope == ScheduleScope::host) == isHost ||
            !field.isDefault(*this);

@@ -77,8 +77,8 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `late_stages` | buffers of tensors that only the products between a loop's first and last product read; 0, the default: `stages` (consumers) |
     | `split_outputs` | each output of a kernel with products gets its own kernel (GPU) |
     | `output_buffer` | the output has its own buffer in shared memory and does not reuse the queries' buffer (consumers) |
-    | `lanes` | f32 elements of a CPU vector (host); 0, the default: as many as the CPU's vectors have |
-    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `lanes` elements (host); 0, the default: what fits the CPU's registers. `product_rows` of gradients without consumers: the rows of a product that one warp has, a multiple of 16 |
+    | `vector_length` | f32 elements of a CPU vector (host); 0, the default: as many as the CPU's vectors have |
+    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `vector_length` elements (host); 0, the default: what fits the CPU's registers. `product_rows` of gradients without consumers: the rows of a product that one warp has, a multiple of 16 |
     | `product_pairs` | products of bf16 multiply and add two elements of a row at a time (host, AVX512-BF16) |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`

@@ -138,13 +138,13 @@ double predictedOnHost(const Schedule &schedule, int headDim, int32_t length, in
 }
 
 Schedule hostSchedule(int64_t blockM, int64_t blockN, int64_t rows, int64_t vectors,
-                      int64_t lanes = 8) {
+                      int64_t vectorLength = 8) {
   Schedule schedule;
   schedule.blockM = blockM;
   schedule.blockN = blockN;
   schedule.productRows = rows;
   schedule.productVectors = vectors;
-  schedule.lanes = lanes;
+  schedule.vectorLength = vectorLength;
   return schedule;
 }
 

@@ -273,10 +273,12 @@ TEST(Schedule, OverridesReplaceSingleChoices) {
       chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = lazy"),
       "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false, "
       "reference = lazy");
-  EXPECT_EQ(chosen("host", 64,
-                   "block_m = 8, block_n = 16, lanes = 4, product_rows = 3, product_vectors = 2"),
-            "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, lanes = 4, "
-            "product_rows = 3, product_vectors = 2");
+  EXPECT_EQ(
+      chosen("host", 64,
+             "block_m = 8, block_n = 16, vector_length = 4, product_rows = 3, product_vectors = 2"),
+      "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, vector_length = "
+      "4, "
+      "product_rows = 3, product_vectors = 2");
 }
 
 TEST(Schedule, CountsSharedMemory) {
@@ -362,13 +364,15 @@ TEST(Schedule, VectorsOfTheHost) {
       fmt::format("schedule: products of 8 rows and 4 vectors take 37 registers, this CPU has "
                   "{}; take smaller product_rows or product_vectors",
                   unit.registers));
-  for (int lanes : {32, 3})
-    EXPECT_EQ(chosen("host", 64, fmt::format("lanes = {}", lanes)),
-              fmt::format("schedule: lanes is a power of two up to {}, which this CPU's vectors "
-                          "have, not {}",
-                          unit.width, lanes));
+  for (int length : {32, 3})
+    EXPECT_EQ(
+        chosen("host", 64, fmt::format("vector_length = {}", length)),
+        fmt::format("schedule: vector_length is a power of two up to {}, which this CPU's vectors "
+                    "have, not {}",
+                    unit.width, length));
   // What is chosen is accepted, and named.
-  EXPECT_NE(chosen("host", 64).find(fmt::format("lanes = {}", unit.width)), std::string::npos);
+  EXPECT_NE(chosen("host", 64).find(fmt::format("vector_length = {}", unit.width)),
+            std::string::npos);
 }
 
 TEST(Schedule, PairsAreOfBf16) {

@@ -48,15 +48,15 @@ Value CodeBuilder::splat(Value scalar, int64_t width) {
 }
 
 Value CodeBuilder::iota(int64_t width) {
-  SmallVector<int32_t> lanes(width);
-  for (int64_t lane = 0; lane < width; ++lane)
-    lanes[lane] = int32_t(lane);
+  SmallVector<int32_t> numbers(width);
+  for (int64_t index = 0; index < width; ++index)
+    numbers[index] = int32_t(index);
   return arith::ConstantOp::create(
-      *this, DenseElementsAttr::get(vectorOf(getI32Type(), width), ArrayRef<int32_t>(lanes)));
+      *this, DenseElementsAttr::get(vectorOf(getI32Type(), width), ArrayRef<int32_t>(numbers)));
 }
 
-Value CodeBuilder::shuffle(Value a, Value b, ArrayRef<int32_t> lanes) {
-  return LLVM::ShuffleVectorOp::create(*this, a, b, lanes);
+Value CodeBuilder::shuffle(Value a, Value b, ArrayRef<int32_t> numbers) {
+  return LLVM::ShuffleVectorOp::create(*this, a, b, numbers);
 }
 
 Value CodeBuilder::add(Value a, Value b) { return arith::AddIOp::create(*this, a, b); }

@@ -34,8 +34,8 @@ public:
   mlir::Value splat(mlir::Value scalar, int64_t width);
   /// (0, 1, 2, …) in i32.
   mlir::Value iota(int64_t width);
-  /// The elements with the numbers `lanes` of `a` followed by `b`.
-  mlir::Value shuffle(mlir::Value a, mlir::Value b, llvm::ArrayRef<int32_t> lanes);
+  /// The elements with the numbers `numbers` of `a` followed by `b`.
+  mlir::Value shuffle(mlir::Value a, mlir::Value b, llvm::ArrayRef<int32_t> numbers);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value multiply(mlir::Value a, mlir::Value b);

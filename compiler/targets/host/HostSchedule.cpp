@@ -13,7 +13,7 @@ HostChoices hostChoices(ElementType type, int64_t fewQueries, bool areBlocksLarg
   HostChoices choices = {.blockM = areBlocksLarge ? 128 : 64,
                          .blockN = areBlocksLarge ? 128 : 64,
                          .heads = 1,
-                         .lanes = unit.width,
+                         .vectorLength = unit.width,
                          .productRows = unit.productRows,
                          .productVectors =
                              type == ElementType::f32 ? unit.runVectors : unit.productVectors,

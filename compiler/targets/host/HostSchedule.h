@@ -17,7 +17,7 @@ struct HostChoices {
   int64_t blockM; ///< rows of a work item
   int64_t blockN; ///< keys of one step
   int64_t heads;  ///< query heads that share the rows
-  int64_t lanes, productRows, productVectors;
+  int64_t vectorLength, productRows, productVectors;
   bool productPairs;
 };
 

@@ -22,8 +22,8 @@ KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
   tile::ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule)
     return;
-  if (schedule->lanes > 0)
-    unit_.width = schedule->lanes;
+  if (schedule->vectorLength > 0)
+    unit_.width = schedule->vectorLength;
   if (schedule->productRows > 0)
     unit_.productRows = schedule->productRows;
   if (schedule->productVectors > 0)

@@ -211,9 +211,9 @@ void KernelLowering::transposeSquare(MutableArrayRef<Value> lines) {
       if (upper & d)
         continue;
       SmallVector<int32_t> forUpper, forLower;
-      for (int64_t lane = 0; lane < width; ++lane) {
-        forUpper.push_back(int32_t(lane & d ? width + lane - d : lane));
-        forLower.push_back(int32_t(lane & d ? width + lane : lane + d));
+      for (int64_t index = 0; index < width; ++index) {
+        forUpper.push_back(int32_t(index & d ? width + index - d : index));
+        forLower.push_back(int32_t(index & d ? width + index : index + d));
       }
       Value a = lines[upper], b = lines[upper + d];
       lines[upper] = builder_.shuffle(a, b, forUpper);

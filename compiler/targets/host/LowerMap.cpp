@@ -68,7 +68,7 @@ struct KernelLowering::VectorBody {
       return success();
     }
     if (isa<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>(op))
-      return emitByLane(op);
+      return emitByElement(op);
     if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
       Value sum = builder.add(of(phase.getStart()), of(phase.getColumn()));
       values.map(phase.getPhase(), emitPhase(builder, builder.getLoc(), sum, of(phase.getPeriod()),
@@ -85,19 +85,19 @@ struct KernelLowering::VectorBody {
   }
 
   /// Lowers an op that no vector instruction can do: one vector element after the other.
-  LogicalResult emitByLane(Operation &op) {
+  LogicalResult emitByElement(Operation &op) {
     CodeBuilder &builder = lowering.builder_;
     SmallVector<Value> operands;
     for (Value operand : op.getOperands())
       if (!isa<tile::ViewType>(operand.getType()))
         operands.push_back(of(operand));
     Value result = builder.real(CodeBuilder::vectorOf(builder.getF32Type(), width), 0.0f);
-    for (int64_t lane = 0; lane < width; ++lane) {
+    for (int64_t index = 0; index < width; ++index) {
       SmallVector<Value> scalars;
       for (Value operand : operands)
-        scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(lane)));
+        scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(index)));
       Value given = lowering.lowerAtElement(op, scalars);
-      result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(lane));
+      result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(index));
     }
     values.map(op.getResult(0), result);
     return success();
@@ -226,36 +226,37 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       emitted = failed(lowerOperation(inner)) ? failure() : emitted;
     }
 
-    SmallVector<Value> lanes;
+    SmallVector<Value> partials;
     for (RowReduction &reduction : rowReductions)
-      lanes.push_back(reduction.neutral(width));
-    lanes = builder_.loop(result.columns, width, lanes, [&](Value column, ValueRange carried) {
-      VectorBody vectors{*this, varying, width, {}};
-      Value index = builder_.multiplyAdd(row, result.columns, column);
-      Value start = arith::TruncIOp::create(builder_, builder_.getI32Type(), column);
-      vectors.values.map(oneExtent ? rowArgument : columnArgument,
-                         builder_.add(builder_.splat(start, width), builder_.iota(width)));
-      for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources()))
-        if (varying.contains(argument)) {
-          const TileStorage &storage = storageOf(source);
-          bool isOfColumns = storage.rows == 1 && result.rows > 1;
-          Value elements = loadTile(storage, isOfColumns ? column : index, width);
-          if (isTruths(source.getType()))
-            elements = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, elements,
-                                             builder_.integer(elements.getType(), 0));
-          vectors.values.map(argument, elements);
-        }
-      for (Operation &inner : body.without_terminator())
-        if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
-          emitted = failed(vectors.emit(inner)) ? failure() : emitted;
-      Value value = vectors.of(cast<tile::YieldOp>(body.getTerminator()).getValues().front());
-      storeTile(conversion ? converted(conversion, value, result) : value, result, index);
-      SmallVector<Value> next;
-      for (auto [reduction, before] : llvm::zip_equal(rowReductions, carried))
-        next.push_back(reduction.combine(value, before));
-      return next;
-    });
-    for (auto [reduce, reduction, last] : llvm::zip_equal(reductions, rowReductions, lanes))
+      partials.push_back(reduction.neutral(width));
+    partials =
+        builder_.loop(result.columns, width, partials, [&](Value column, ValueRange carried) {
+          VectorBody vectors{*this, varying, width, {}};
+          Value index = builder_.multiplyAdd(row, result.columns, column);
+          Value start = arith::TruncIOp::create(builder_, builder_.getI32Type(), column);
+          vectors.values.map(oneExtent ? rowArgument : columnArgument,
+                             builder_.add(builder_.splat(start, width), builder_.iota(width)));
+          for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources()))
+            if (varying.contains(argument)) {
+              const TileStorage &storage = storageOf(source);
+              bool isOfColumns = storage.rows == 1 && result.rows > 1;
+              Value elements = loadTile(storage, isOfColumns ? column : index, width);
+              if (isTruths(source.getType()))
+                elements = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, elements,
+                                                 builder_.integer(elements.getType(), 0));
+              vectors.values.map(argument, elements);
+            }
+          for (Operation &inner : body.without_terminator())
+            if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
+              emitted = failed(vectors.emit(inner)) ? failure() : emitted;
+          Value value = vectors.of(cast<tile::YieldOp>(body.getTerminator()).getValues().front());
+          storeTile(conversion ? converted(conversion, value, result) : value, result, index);
+          SmallVector<Value> next;
+          for (auto [reduction, before] : llvm::zip_equal(rowReductions, carried))
+            next.push_back(reduction.combine(value, before));
+          return next;
+        });
+    for (auto [reduce, reduction, last] : llvm::zip_equal(reductions, rowReductions, partials))
       storeTile(reduction.fold(last), reduced_[reduce], row);
   });
   tiles_[op.getResult()] = result;

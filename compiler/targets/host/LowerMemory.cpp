@@ -158,9 +158,9 @@ void KernelLowering::lowerTransposedLoad(tile::LoadOp op) {
   Value existing = existingRows(block, shape.rows);
   Value rest = arith::RemUIOp::create(builder_, existing, builder_.i64(width));
   Value whole = arith::SubIOp::create(builder_, existing, rest);
-  auto load = [&](Value row, Value column, int64_t lanes) {
+  auto load = [&](Value row, Value column, int64_t length) {
     Value address = builder_.address(rowAddress(op.getView(), block, row), stored, column);
-    Type bits = lanes ? Type(CodeBuilder::vectorOf(stored, lanes)) : stored;
+    Type bits = length ? Type(CodeBuilder::vectorOf(stored, length)) : stored;
     Value loaded = builder_.load(bits, address);
     return isOfPairs ? loaded : toFloat(builder_, unit_, element, loaded);
   };
@@ -216,18 +216,18 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   Value none = builder_.i64(0), all = builder_.i64(columns);
   bool isPacked = op.getBlock().getType().getHeadCount() > 1;
 
-  auto load = [&](Value row, Value address, Value low, Value high, int64_t lanes) {
-    Type bits = CodeBuilder::vectorOf(storageType(element), lanes);
-    builder_.loop(low, high, lanes, [&](Value column) {
+  auto load = [&](Value row, Value address, Value low, Value high, int64_t length) {
+    Type bits = CodeBuilder::vectorOf(storageType(element), length);
+    builder_.loop(low, high, length, [&](Value column) {
       Value loaded = builder_.load(bits, builder_.address(address, storageType(element), column));
       storeTile(pairProduct ? loaded : toFloat(builder_, unit_, element, loaded), tile,
                 place(row, column));
     });
   };
-  auto clear = [&](Value row, Value low, int64_t lanes) {
-    Type vector = CodeBuilder::vectorOf(tile.element, lanes);
+  auto clear = [&](Value row, Value low, int64_t length) {
+    Type vector = CodeBuilder::vectorOf(tile.element, length);
     Value zero = pairProduct ? builder_.integer(vector, 0) : builder_.real(vector, 0.0f);
-    builder_.loop(low, all, lanes,
+    builder_.loop(low, all, length,
                   [&](Value column) { storeTile(zero, tile, place(row, column)); });
   };
   if (isPacked) // rows that do not exist lie between rows that do, so clear all rows first
@@ -269,9 +269,9 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   int64_t width = unit_.widthFor(columns);
   int64_t has = columnsOfView(op.getView(), columns), whole = has / width * width;
 
-  auto store = [&](Value row, Value address, int64_t low, int64_t high, int64_t lanes) {
-    builder_.loop(builder_.i64(low), builder_.i64(high), lanes, [&](Value column) {
-      Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), lanes);
+  auto store = [&](Value row, Value address, int64_t low, int64_t high, int64_t length) {
+    builder_.loop(builder_.i64(low), builder_.i64(high), length, [&](Value column) {
+      Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), length);
       builder_.store(toBits(builder_, unit_, element, value),
                      builder_.address(address, storageType(element), column));
     });

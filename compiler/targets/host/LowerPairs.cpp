@@ -60,13 +60,13 @@ void KernelLowering::lowerInterleavedLoad(tile::LoadOp op) {
   int64_t had = columnsOfView(op.getView(), tile.columns);
   int64_t width = unit_.widthFor(std::gcd(tile.columns, had));
   Type bits = CodeBuilder::vectorOf(builder_.getI16Type(), width);
-  Type lanes = CodeBuilder::vectorOf(builder_.getI32Type(), width);
+  Type words = CodeBuilder::vectorOf(builder_.getI32Type(), width);
   auto halves = [&](Value row, Value column) -> Value {
     Value address = rowAddress(op.getView(), block, row);
     Value loaded = builder_.load(bits, builder_.address(address, builder_.getI16Type(), column));
-    return arith::ExtUIOp::create(builder_, lanes, loaded);
+    return arith::ExtUIOp::create(builder_, words, loaded);
   };
-  Value zero = builder_.integer(lanes, 0);
+  Value zero = builder_.integer(words, 0);
   auto fill = [&](Value low, Value high, llvm::function_ref<Value(Value row, Value column)> pair) {
     builder_.loop(low, high, 1, [&](Value row) {
       builder_.loop(had, width, [&](Value column) {
@@ -82,7 +82,7 @@ void KernelLowering::lowerInterleavedLoad(tile::LoadOp op) {
   fill(builder_.i64(0), whole, [&](Value row, Value column) -> Value {
     Value first = builder_.multiply(row, builder_.i64(2));
     Value high = arith::ShLIOp::create(builder_, halves(builder_.add(first, one), column),
-                                       builder_.integer(lanes, 16));
+                                       builder_.integer(words, 16));
     return arith::OrIOp::create(builder_, halves(first, column), high);
   });
   fill(whole, begun, [&](Value row, Value column) {
@@ -103,12 +103,12 @@ Value KernelLowering::multiplyPairs(Value a, Value b, Value sum) {
         .getResult(0);
   }
   // Without the instruction: two products in f32.
-  auto half = [&](Value lanes, bool isHigh) -> Value {
-    Type type = lanes.getType();
+  auto half = [&](Value words, bool isHigh) -> Value {
+    Type type = words.getType();
     Value bits =
         isHigh
-            ? arith::AndIOp::create(builder_, lanes, builder_.integer(type, 0xffff0000)).getResult()
-            : arith::ShLIOp::create(builder_, lanes, builder_.integer(type, 16));
+            ? arith::AndIOp::create(builder_, words, builder_.integer(type, 0xffff0000)).getResult()
+            : arith::ShLIOp::create(builder_, words, builder_.integer(type, 16));
     return arith::BitcastOp::create(builder_, sum.getType(), bits);
   };
   for (bool isHigh : {false, true})

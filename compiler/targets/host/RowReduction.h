@@ -20,7 +20,7 @@ public:
   /// Combines two values or vectors. max: the larger one wins, and a number wins against NaN.
   mlir::Value combine(mlir::Value a, mlir::Value b);
   /// Folds a vector, whose width must be a power of two, into a scalar.
-  mlir::Value fold(mlir::Value lanes);
+  mlir::Value fold(mlir::Value partials);
 
 private:
   CodeBuilder *builder_;

@@ -1,9 +1,9 @@
-//===- Lanes.h - The arithmetic of a kernel's IR, evaluated -----*- C++ -*-===//
+//===- ElementFunctions.h - The arithmetic of a kernel's IR -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#ifndef TESELA_COMPILER_VISITS_LANES_H
-#define TESELA_COMPILER_VISITS_LANES_H
+#ifndef TESELA_COMPILER_VISITS_ELEMENTFUNCTIONS_H
+#define TESELA_COMPILER_VISITS_ELEMENTFUNCTIONS_H
 
 #include "mlir/IR/Operation.h"
 
@@ -18,12 +18,12 @@ union Scalar {
 };
 
 /// One operation on `count` elements: result[i] from operands[0][i], operands[1][i], …
-using LaneFunction = void (*)(Scalar *result, const Scalar *const *operands, int64_t count);
+using ElementFunction = void (*)(Scalar *result, const Scalar *const *operands, int64_t count);
 
 /// The function that computes `op` and wraps to the width of its result. Null if `op` does not
 /// belong to the arithmetic of masks and scores.
-LaneFunction laneFunctionOf(mlir::Operation &op);
+ElementFunction elementFunctionOf(mlir::Operation &op);
 
 } // namespace tesela
 
-#endif // TESELA_COMPILER_VISITS_LANES_H
+#endif // TESELA_COMPILER_VISITS_ELEMENTFUNCTIONS_H

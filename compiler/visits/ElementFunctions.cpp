@@ -1,8 +1,8 @@
-//===- Lanes.cpp - The arithmetic of a kernel's IR, evaluated ---*- C++ -*-===//
+//===- ElementFunctions.cpp - The arithmetic of a kernel's IR, evaluated --===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "visits/Lanes.h"
+#include "visits/ElementFunctions.h"
 
 #include "attn/Arithmetic.h"
 #include "attn/Attn.h"
@@ -65,18 +65,18 @@ void selectNumbers(Scalar *r, const Scalar *const *o, int64_t count) {
 }
 
 /// The function whose results wrap like `type`.
-template <auto f> LaneFunction integers1(Type type) {
+template <auto f> ElementFunction integers1(Type type) {
   return type.isInteger(1)    ? integers1<f, wrapped1>
          : type.isInteger(32) ? integers1<f, wrapped32>
                               : integers1<f, whole>;
 }
-template <auto f> LaneFunction integers2(Type type) {
+template <auto f> ElementFunction integers2(Type type) {
   return type.isInteger(1)    ? integers2<f, wrapped1>
          : type.isInteger(32) ? integers2<f, wrapped32>
                               : integers2<f, whole>;
 }
 
-LaneFunction comparisonOf(arith::CmpIPredicate predicate) {
+ElementFunction comparisonOf(arith::CmpIPredicate predicate) {
   using Predicate = arith::CmpIPredicate;
   switch (predicate) {
   case Predicate::eq:
@@ -108,7 +108,7 @@ LaneFunction comparisonOf(arith::CmpIPredicate predicate) {
 }
 
 /// With NaN all comparisons are false, except "not equal", which is unordered in the language.
-LaneFunction comparisonOf(arith::CmpFPredicate predicate) {
+ElementFunction comparisonOf(arith::CmpFPredicate predicate) {
   using Predicate = arith::CmpFPredicate;
   switch (predicate) {
   case Predicate::OEQ:
@@ -132,12 +132,12 @@ LaneFunction comparisonOf(arith::CmpFPredicate predicate) {
 
 } // namespace
 
-LaneFunction laneFunctionOf(Operation &op) {
+ElementFunction elementFunctionOf(Operation &op) {
   if (op.getNumResults() != 1)
     return nullptr;
   Type type = op.getResult(0).getType();
   // Sums are computed in unsigned numbers, for which C++ defines wrapping.
-  return TypeSwitch<Operation *, LaneFunction>(&op)
+  return TypeSwitch<Operation *, ElementFunction>(&op)
       // Integers
       .Case([&](arith::AddIOp) {
         return integers2<[](uint64_t a, uint64_t b) { return int64_t(a + b); }>(type);
