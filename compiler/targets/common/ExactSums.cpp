@@ -1,4 +1,4 @@
-//===- ExactSums.cpp - Sums whose order does not matter ---------*- C++ -*-===//
+//===- ExactSums.cpp - Sums that do not depend on the order -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- LoadUses.cpp - How products read what is loaded ----------*- C++ -*-===//
+//===- LoadUses.cpp - How products read loaded tiles ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- WorkHeads.cpp - Work items of neighbouring heads ---------*- C++ -*-===//
+//===- WorkHeads.cpp - Work items that share a position ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- ObjectLoader.cpp - Host code made callable ---------------*- C++ -*-===//
+//===- ObjectLoader.cpp - Makes host code callable --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- ObjectLoader.h - Host code made callable -----------------*- C++ -*-===//
+//===- ObjectLoader.h - Makes host code callable ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- CarriedCounts.h - Loops that carry more ----------------*- C++ -*-===//
+//===- CarriedCounts.h - Loops that carry more values -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- ChipFacts.cpp - What is known of each GPU ----------------*- C++ -*-===//
+//===- ChipFacts.cpp - Facts about each GPU ---------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

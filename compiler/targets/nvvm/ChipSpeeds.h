@@ -14,7 +14,7 @@ namespace tesela {
 /// What a compute capability does per clock. It orders the schedules that are tried. Sources:
 /// NVIDIA's architecture whitepapers (dense 16-bit products with f32 sums, of the product with the
 /// most multiprocessors that is widely sold); CUDA C++ Programming Guide 13.0, "Arithmetic
-/// Instructions" (f32 and special functions); our own on an H200 (docs/log/, "one H200").
+/// Instructions" (f32 and special functions). The H200 was measured (docs/log).
 struct ChipSpeeds {
   int sm;
   int multiprocessors;

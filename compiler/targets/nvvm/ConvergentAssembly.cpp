@@ -1,4 +1,4 @@
-//===- ConvergentAssembly.cpp - What a whole warp must run ------*- C++ -*-===//
+//===- ConvergentAssembly.cpp - Assembly for whole warps --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- DiagonalValues.cpp - What a map computes once a diagonal -*- C++ -*-===//
+//===- DiagonalValues.cpp - Values that a diagonal shares -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

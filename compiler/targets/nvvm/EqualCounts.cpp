@@ -1,4 +1,4 @@
-//===- EqualCounts.cpp - Loops carry each number once -----------*- C++ -*-===//
+//===- EqualCounts.cpp - Loops carry equal numbers once ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- EqualCounts.h - Loops carry each number once -------------*- C++ -*-===//
+//===- EqualCounts.h - Loops carry equal numbers once -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- FreeColumns.cpp - Tiles whose columns lie in any order ---*- C++ -*-===//
+//===- FreeColumns.cpp - Tiles whose columns may be permuted ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- HoistPure.cpp ------------------------------------------------------===//
+//===- HoistPure.cpp - Moving computations in front of loops ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

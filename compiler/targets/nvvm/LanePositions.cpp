@@ -1,4 +1,4 @@
-//===- LanePositions.cpp - What a lane's elements count by --------*- C++ -*-===//
+//===- LanePositions.cpp - Linear values of a map ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

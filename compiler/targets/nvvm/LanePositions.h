@@ -1,4 +1,4 @@
-//===- LanePositions.h - Values that are linear in row and column -*- C++ -*-===//
+//===- LanePositions.h - Linear values of a map -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- LoopLanes.cpp - A loop of numbers, an iteration a lane ---*- C++ -*-===//
+//===- LoopLanes.cpp - Loops that run one iteration per lane ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- MapConditions.cpp - What a map asks, as words ------------*- C++ -*-===//
+//===- MapConditions.cpp - Conditions of maps as words of bits --*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

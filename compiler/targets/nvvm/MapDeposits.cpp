@@ -1,4 +1,4 @@
-//===- MapDeposits.cpp - Additions to elements of pairs ---------*- C++ -*-===//
+//===- MapDeposits.cpp - tile.deposit in maps -------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

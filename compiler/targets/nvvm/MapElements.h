@@ -1,4 +1,4 @@
-//===- MapElements.h - The elements of a map that a thread holds *- C++ -*-===//
+//===- MapElements.h - A thread's elements of a map -------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

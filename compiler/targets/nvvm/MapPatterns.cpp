@@ -1,4 +1,4 @@
-//===- MapPatterns.cpp - A map's conditions that repeat ---------*- C++ -*-===//
+//===- MapPatterns.cpp - Conditions of a map that repeat --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

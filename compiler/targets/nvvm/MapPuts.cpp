@@ -1,4 +1,4 @@
-//===- MapPuts.cpp - Stores of elements of pairs ----------------*- C++ -*-===//
+//===- MapPuts.cpp - tile.put in maps ---------------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

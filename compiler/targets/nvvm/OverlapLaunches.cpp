@@ -1,4 +1,4 @@
-//===- OverlapLaunches.cpp - A launch begins while one ends -----*- C++ -*-===//
+//===- OverlapLaunches.cpp - pipe-overlap-launches --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

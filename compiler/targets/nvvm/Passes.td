@@ -488,6 +488,18 @@ def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
 
     With `trap-waits` a wait that spins too long ends the kernel with a trap. So roles that wait for each other for ever
     become an error. Debug builds turn it on.
+
+    ```mlir
+    // before; four warps, 64 rows
+    tile.kernel @k(in %q: !tile.view<[B, H, Sq, 64], bf16>, …) attributes {…} {
+      …
+      %S = tile.dot %Q, %K transposed plus %zero : …
+    // after
+    llvm.func @k(%B: i32, %H: i32, …, %q: !llvm.ptr<1>, …) attributes {nvvm.kernel, …} {
+      …
+      %k = llvm.inline_asm … "ldmatrix.sync.aligned.m8n8.x4.shared.b16 …"
+      %s = llvm.inline_asm … "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 …"
+    ```
   }];
   let options = [
     Option<"trapWaits", "trap-waits", "bool", /*default=*/"false",

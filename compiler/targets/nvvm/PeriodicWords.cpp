@@ -1,4 +1,4 @@
-//===- PeriodicWords.cpp --------------------------------------------------===//
+//===- PeriodicWords.cpp - Words of conditions that repeat ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

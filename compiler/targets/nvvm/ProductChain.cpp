@@ -1,4 +1,4 @@
-//===- ProductChain.cpp - A loop whose products run beside each other -------===//
+//===- ProductChain.cpp - Loops whose products overlap ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- RoleOutputs.cpp - How results leave the consumers --------*- C++ -*-===//
+//===- RoleOutputs.cpp - How consumers store results ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- RoleRun.h - A role, run for a few work items -------------*- C++ -*-===//
+//===- RoleRun.h - Executes a role in the compiler --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- RoleSteps.cpp - What a role does to channels -----------*- C++ -*-===//
+//===- RoleSteps.cpp - A role's ops on channels -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

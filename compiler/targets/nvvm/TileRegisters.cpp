@@ -1,4 +1,4 @@
-//===- TileRegisters.cpp - What a thread holds of tiles -------*- C++ -*-===//
+//===- TileRegisters.cpp - Registers that tiles take ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- TruthNumbers.cpp - A defect of ptxas ---------------------*- C++ -*-===//
+//===- TruthNumbers.cpp - A work-around for ptxas ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

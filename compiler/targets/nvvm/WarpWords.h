@@ -1,4 +1,4 @@
-//===- WarpWords.h - Conditions that a warp asks together -------*- C++ -*-===//
+//===- WarpWords.h - Conditions that a warp tests together ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- WidenElements.cpp - 8 bits in shared memory as 16 --------*- C++ -*-===//
+//===- WidenElements.cpp - From 8 to 16 bits in shared memory ---*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- WordWidener.cpp - Elements of 8 bits become 16 -----------*- C++ -*-===//
+//===- WordWidener.cpp - From elements of 8 bits to 16 ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
