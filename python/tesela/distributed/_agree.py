@@ -45,8 +45,7 @@ def host_group(group: Any) -> Any:
 
 
 def connect(group: Any, device: torch.device) -> None:
-    """Prepares a group for messages between some of its ranks. All ranks must make the first
-    call.
+    """Prepares a group for messages between single ranks. All ranks must make the first call.
 
     The first message of an NCCL group must involve all ranks; otherwise some ranks wait forever. A
     rank that sends nothing would not take part. So a sum over all ranks is the first message.
@@ -76,8 +75,7 @@ def _timeout(group: Any) -> timedelta | None:
 
 
 def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> None:
-    """Returns if all ranks of the group have the same facts and none has failed; raises
-    otherwise.
+    """Raises unless all ranks of the group have the same facts and none has failed.
 
     All ranks must call it.
 

@@ -72,8 +72,7 @@ class Counts(NamedTuple):
 
 
 class CellMask:
-    """Which pairs a variant's mask keeps: an analysis for cells of one size, made once for each
-    text.
+    """Which pairs a mask keeps: an analysis for cells of one size, made once for each text.
 
     Attributes:
         cell: the positions of a cell, along both axes.

@@ -108,8 +108,7 @@ _SMALL = 1 << 16
 
 
 def sum_over_ranks(plan: Plan, x: Tensor, has: Sequence[bool]) -> Tensor:
-    """Sums a tensor over the ranks, in the order of ranks, so that the bits are the same each
-    time.
+    """Sums a tensor over the ranks, in their order, so that the bits are always the same.
 
     For a large tensor each rank sums one part and sends the sum to the others. So a rank receives
     at most twice the size of the tensor, for any number of ranks.

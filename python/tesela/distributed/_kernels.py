@@ -91,8 +91,7 @@ def backward(
 
 
 def finished_values(call: Call, sums: Gradients, has: Sequence[bool]) -> list[Tensor]:
-    """The gradients of parameters, summed over ranks if the call asks for it. All ranks must
-    call it.
+    """The gradients of parameters, summed over ranks if asked for. All ranks must call it.
 
     Args:
         call: the call.

@@ -39,8 +39,7 @@ _MUCH_BETTER = 0.99
 
 
 class Plan:
-    """How a sequence is split over ranks, for one mask. Made by :func:`plan`. ``print`` shows a
-    report.
+    """How a sequence is split over ranks, for one mask. Made by :func:`plan`; prints as a report.
 
     Attributes:
         variant: the variant, bound to the values for which the plan was made.
@@ -129,8 +128,7 @@ class Plan:
 
     @cached_property
     def pairs(self) -> Tensor:
-        """The work: kept pairs of rank r's queries and rank o's keys, over all batches and
-        heads.
+        """The kept pairs of rank r's queries and rank o's keys, over all batches and heads.
 
         Partial cells are estimated from a sample of pairs. float64 ``[ranks, ranks of keys]``.
         """
