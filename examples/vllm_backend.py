@@ -3,8 +3,8 @@
 """Tesela as an attention backend of vLLM, by the interface of its version 0.33 (V1).
 
 A plugin of vLLM (an entry point in the group ``vllm.general_plugins``) calls :func:`register`.
-Start vLLM with ``--attention-backend CUSTOM``. A layer's window, ALiBi slopes, softcap and sinks become a
-variant's text. To use a mask of your own, change that text in :func:`text_of`.
+Start vLLM with ``--attention-backend CUSTOM``. A layer's window, ALiBi slopes, softcap and sinks
+become a variant's text. To use a mask of your own, change that text in :func:`text_of`.
 """
 
 from __future__ import annotations

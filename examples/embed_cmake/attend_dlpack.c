@@ -19,7 +19,7 @@ tesela_code attend_dlpack(const tesela_kernel *kernel,
     tensors[i].size = sizeof tensors[i];
     code = tesela_tensor_from_dl_managed_tensor_versioned(given[i], &tensors[i]);
     if (code != TESELA_OK)
-      return code; /* tesela_last_error() names the type or device that is not supported */
+      return code; /* tesela_last_error() says which type or device it is */
   }
   memset(&arguments, 0, sizeof arguments);
   arguments.size = sizeof arguments;
