@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dropout in JAX: a key decides, in both passes and under transformations."""
+"""Dropout in JAX: a key decides which pairs are dropped, in both passes and in transformations."""
 
 import pytest
 import reference
@@ -14,7 +14,7 @@ KEY = jax.random.key(3)
 
 def weight(key, batch, heads, queries, keys):
     words = np.asarray(jax.random.bits(key, (4,), jnp.uint32))
-    # The words stand in the state, which is exclusive-ored to a seed and an offset of 0.
+    # The words are in the state; seed and offset are 0, so the exclusive or does not change them.
     return reference.dropout_weight(P, words, batch, heads, queries, keys)
 
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions that use jax.numpy, traced and run by Tesela, beside jax.vmap of the function."""
+"""Functions that use jax.numpy, traced and run by Tesela, compared with jax.vmap of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: N803, N806 - H and Sq are called so in the language
-"""What Python functions become: texts, parameters, traces that are found again, errors at the
-user's line. Needs NumPy only; PyTorch is trace_flex_test.py's, JAX trace_jax_test.py's.
+# ruff: noqa: N803, N806 - H and Sq are the language's names
+"""The results of tracing Python functions: texts, parameters, traces that are found again, and
+errors at the user's line. Needs only NumPy; trace_flex_test.py tests PyTorch, trace_jax_test.py
+JAX.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FLAG = True
 
 
 def body(function: Any, **arguments: Any) -> str:
-    """The statements of a function's text, which the library accepts."""
+    """The statements of a function's text. The library must accept the text."""
     text, _ = trace(function, arguments)
     tesela.variant(text)
     return re.sub(" +", " ", "; ".join(line.strip() for line in text.splitlines()[1:-1]))

@@ -26,7 +26,7 @@ def angles(rotary: int, most: int = 40) -> tuple[Array, Array]:
 
 
 def turned(x: Array, positions: Array, rotary: int, interleaved: bool) -> Array:
-    """[tokens, heads, D] by the formula of complex numbers, in double precision."""
+    """Rotates [tokens, heads, D] by complex multiplication, in double precision."""
     cos, sin = (each.astype(np.float64)[positions][:, None] for each in angles(rotary))
     x = x.astype(np.float64).copy()
     part = x[..., :rotary]
@@ -40,7 +40,7 @@ def turned(x: Array, positions: Array, rotary: int, interleaved: bool) -> Array:
 
 
 def inputs(dtype: Any) -> tuple[Array, Array, Array, Array, Array]:
-    """q, k, v, slots, positions; three tokens go nowhere."""
+    """q, k, v, slots, positions. Three tokens have no slot."""
     q = random(TOKENS, H, D, seed=1, dtype=dtype)
     k = random(TOKENS, HKV, D, seed=2, dtype=dtype)
     v = random(TOKENS, HKV, DV, seed=3, dtype=dtype)

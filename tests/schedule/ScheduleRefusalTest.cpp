@@ -26,7 +26,7 @@ TEST_P(ScheduleRefusal, SaysWhatToChange) {
   EXPECT_FALSE(schedule.error().isDefect());
 }
 
-// Two products of a block read one buffer: it must be theirs until both have.
+// Two products of a block read one buffer, which must not be refilled before both are done.
 TEST(ScheduleOfValuesOfKeys, DoesNotOverlap) {
   for (int headDim : {64, 128, 256}) {
     KernelSpecification specification = specificationFor("sm_90", headDim, "");

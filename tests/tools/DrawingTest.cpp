@@ -15,7 +15,7 @@ using namespace tesela::tool;
 
 namespace {
 
-/// Causal: `tokens` queries and keys in square tiles of `block`.
+/// A report about a causal mask: `tokens` queries and keys in square tiles of `block`.
 ExplainReport causalReport(int64_t tokens, int64_t block) {
   ExplainReport report;
   report.extents = {1, 1, 1, tokens, tokens};
@@ -39,7 +39,7 @@ ExplainReport causalReport(int64_t tokens, int64_t block) {
   return report;
 }
 
-/// Keeps what is drawn.
+/// Records what is drawn.
 class Recorder : public Canvas {
 public:
   void fill(const char *name, const std::vector<Box> &boxes, Color, double opacity) override {
@@ -75,9 +75,9 @@ Recorder record(const ExplainReport &report) {
 }
 
 TEST(Drawing, ShowsEachTileAndEachPair) {
-  Recorder recorder = record(causalReport(16, 4)); // a token is 30 units
+  Recorder recorder = record(causalReport(16, 4)); // a token is 30 units wide
   EXPECT_EQ(recorder.counts["partial"], 4);
-  EXPECT_EQ(recorder.counts["full"], 3); // runs of rows
+  EXPECT_EQ(recorder.counts["full"], 3); // a run of tiles in a row is one box
   EXPECT_EQ(recorder.counts["empty"], 3);
   EXPECT_EQ(recorder.counts["kept"], 16);
   EXPECT_EQ(recorder.counts["border"], 2 * 5);
@@ -97,7 +97,7 @@ TEST(Drawing, OfManyTokensShowsWholeTilesAndShades) {
   EXPECT_EQ(recorder.counts["partial"], 32);
   EXPECT_EQ(recorder.counts["border"], 2 * 33);
   EXPECT_NEAR(recorder.areas["full"], 480.0 * 480 * 496 / 1024, 1e-6);
-  // Half of the pairs are kept, whatever the cells.
+  // Half of the pairs are kept, for any size of cells.
   EXPECT_NEAR(recorder.inks["kept"] / (480.0 * 480 * 0.32), 0.5, 0.005);
   EXPECT_LT(recorder.counts["kept"], 3000);
 }

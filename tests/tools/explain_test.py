@@ -25,7 +25,7 @@ class Explain(command_test.CommandTest):
         return json.loads(self.output("explain", *arguments, "--json"))
 
     def dense(self, report, keeps):
-        """The kinds of tiles by `keeps(q, k)`."""
+        """The kinds of tiles, from `keeps(q, k)`."""
         rows, columns = report["tile"]["queries"], report["tile"]["keys"]
         queries, keys = report["problem"]["length"], report["problem"]["kv_length"]
         kinds = []
@@ -78,7 +78,7 @@ class Explain(command_test.CommandTest):
                     self.assertEqual(report["flop"]["skipped"], per_tile * head["empty"])
 
     def test_gradients_of_heads_that_share_keys(self):
-        """A block of keys visits what any of the query heads that share it needs."""
+        """A block of keys visits what any query head that shares it needs."""
         variant = self.file("head.attn", "attention head(reach: i32[H]) { mask = q < reach[h] }\n")
         captures = self.path("captures.safetensors")
         safetensors_files.write_safetensors(captures, {"reach": ("I32", [4], struct.pack("<4i", 8, 16, 64, 0))})
@@ -124,7 +124,7 @@ class Explain(command_test.CommandTest):
         captures = self.path("captures.safetensors")
 
         def problem(parameters, tensors, *arguments, mask="q >= k"):
-            """What is explained of a variant with these parameters, the tensors being zeros."""
+            """Explains a variant with these parameters, whose tensors are zeros."""
             variant = self.file("lengths.attn", f"attention lengths({parameters}) {{ mask = {mask} }}\n")
             sizes = {"I32": 4, "BF16": 2, "F16": 2}
             safetensors_files.write_safetensors(captures, {
@@ -220,7 +220,8 @@ class Explain(command_test.CommandTest):
     def test_a_million_tokens(self):
         million = ["--length", str(1 << 20), "--heads", "1", "--target", "sm_90"]
         window, counts = ["--param", "window=1000"], {}
-        # Ranges; tests of many tiles with neighbouring documents; nearly all tiles partial; more than
+        # Key ranges; many tests of tiles with neighbouring documents; nearly all tiles partial; more tiles than can be
+        # reported one by one.
         # can be told one by one.
         for variant, tokens, arguments in [("sliding_window", 1 << 20, window),
                                            ("documents_causal", 1 << 20, []),
@@ -267,7 +268,7 @@ class Explain(command_test.CommandTest):
                 break
         os.close(ours)
         self.assertIn(b"100 % of the tiles classified", shown)
-        self.assertTrue(shown.endswith(b"\r"), shown)  # and wiped out
+        self.assertTrue(shown.endswith(b"\r"), shown)  # and the line was erased
         self.assertNotIn(b"%\r", done.stdout)
 
     def test_what_is_wrong_is_named(self):

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# gpu_script_test.py SCRIPT: scripts/gpu with programs that pass, fail, skip and never end.
+# gpu_script_test.py SCRIPT: scripts/gpu with programs that pass, fail, skip, and never end.
 
 import os
 import subprocess
@@ -53,7 +53,7 @@ class GpuScript(unittest.TestCase):
         self.assertIn("0 failed", lines["random-sm90"])
 
     def package(self, pytest, folder="py"):
-        """A package, and a python3 whose tests end so; it has JAX, but no PyTorch."""
+        """Makes a package, and a python3 whose pytest runs `pytest`. It has JAX, but no PyTorch."""
         os.makedirs(os.path.join(self.folder.name, folder, "tesela"))
         path = os.path.join(self.folder.name, folder, "tesela", "_native.abi3.so")
         with open(path, "w", encoding="utf-8"):
@@ -87,7 +87,8 @@ class GpuScript(unittest.TestCase):
         self.assertRegex(lines["jax"], "skipped .*no device")
 
     def test_copied_files_are_completed(self):
-        """Of what scripts/gpu-files gives, the library is packed, and the variants stand once."""
+        """scripts/gpu-files packs the library and copies the variants once: scripts/gpu
+        completes the files."""
         self.package("echo 2 passed in 1.23s")
         share = os.path.join(self.folder.name, "share")
         os.makedirs(os.path.join(share, "tesela", "variants"))
@@ -96,7 +97,7 @@ class GpuScript(unittest.TestCase):
         with open(library, "w", encoding="utf-8") as file:
             file.write("the library")
         subprocess.run(["xz", library], check=True)
-        for _ in range(2):  # the second time all is there
+        for _ in range(2):  # the second time everything is there already
             _, lines, error = self.run_script()
             self.assertIn("passed", lines["jax"].split(), error)
         with open(library, encoding="utf-8") as file:

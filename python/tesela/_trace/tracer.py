@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from . import arrays, bits, conversions, special, state  # these modules register functions
+from . import arrays, bits, conversions, special, state  # noqa: F401 - they register functions
 from .capture import Rewriter
 from .equalities import simplified
 from .error import TraceError, error, error_of_definition, error_of_exception

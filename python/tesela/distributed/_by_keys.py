@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Keys come to the queries: "gather", all before the kernels, and "ring", rank by rank meanwhile.
+"""Schemes that move keys: "gather", all before the kernels, and "ring", rank by rank meanwhile.
 
-The gradients of keys go the other way: each rank sums what its queries add, in float32, and sends
-that to the keys' owners, which add what comes in the order of steps. So the same call gives the
-same bits, where the kernels do.
+The gradients of keys move the other way. Each rank sums the gradients from its queries
+(``_key_gradients.py``) and sends them to the keys' owners. These add them in the order of steps, so
+the same call gives the same bits, if the kernels do.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 _SQUARE = 16
-"""Positions along a side of the squares in which dropout's numbers are made."""
+"""Side length of the squares of positions in which dropout's random numbers are made."""
 
 
 class _Arriving:
-    """The keys and values of a step, on their way."""
+    """The keys and values of a step while they are being received."""
 
     def __init__(self, plan: Plan, step: Step, k: Tensor, v: Tensor) -> None:
         self._step, self._k, self._v = step, k, v
@@ -48,7 +48,7 @@ class _Arriving:
         self._pending: Pending = exchange(plan.group, sends, list(self._came.items()))
 
     def wait(self) -> tuple[Tensor, Tensor]:
-        """The step's keys and values, in ascending order of position."""
+        """Waits. Gives the step's keys and values, in ascending order of position."""
         self._pending.wait()
         came = {rank: _unpacked(flat, self._k, self._v) for rank, flat in self._came.items()}
         joined = []
@@ -62,12 +62,12 @@ class _Arriving:
 
 
 def _numbers(k: Tensor, v: Tensor) -> int:
-    """Of a token's keys and values."""
+    """The number of elements of one token's keys and values."""
     return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
 
 
 def _packed(k: Tensor, v: Tensor, places: Sequence[slice]) -> Tensor:
-    """The keys and values at these places, one copy of them."""
+    """The keys and values at these places, copied once into one tensor."""
     count = sum(place.stop - place.start for place in places)
     flat = k.new_empty(count * _numbers(k, v))
     for x, to in zip((k, v), _unpacked(flat, k, v), strict=True):
@@ -80,7 +80,7 @@ def _packed(k: Tensor, v: Tensor, places: Sequence[slice]) -> Tensor:
 
 
 def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """What ``_packed`` packed, of tensors with the axes of k and v but for the length."""
+    """Splits a tensor of ``_packed`` into tensors with the axes of k and v, and another length."""
     count = flat.numel() // max(_numbers(k, v), 1)
     shapes = [(*x.shape[:2], count, x.shape[3]) for x in (k, v)]
     cut = k.shape[0] * k.shape[1] * count * k.shape[3]
@@ -94,14 +94,14 @@ def _cat(parts: list[Tensor], like: Tensor) -> Tensor:
 
 
 class ByKeys:
-    """The passes of one rank by the steps of its plan."""
+    """The passes of one rank, step by step."""
 
     def __init__(self, plan: Plan, scheme: str) -> None:
         self._plan = plan
         self._steps = plan.steps(scheme)
 
     def _arriving(self, k: Tensor, v: Tensor) -> Any:
-        """Each step with its keys and values; the next ones are under way meanwhile."""
+        """Each step with its keys and values. The next step's are received meanwhile."""
         steps = self._steps
         coming = _Arriving(self._plan, steps[0], k, v)
         for number, step in enumerate(steps):
@@ -113,11 +113,11 @@ class ByKeys:
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """The result, its logarithms, and what the backward pass needs."""
+        """The result, its logarithms, and the tensors for the backward pass."""
         q, k, v = (_readable(each) for each in (q, k, v))
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-        partials: dict[int, tuple[int, Partials]] = {}  # with where the group's rows begin
+        partials: dict[int, tuple[int, Partials]] = {}  # with the first row of the group
         for step, keys, values in self._arriving(k, v):
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
@@ -137,7 +137,7 @@ class ByKeys:
         return out, lse, (q, k, v, out, lse)
 
     def check_dropout(self) -> None:
-        """Raises where a kernel cannot drop the pairs that one process drops."""
+        """Raises if a kernel cannot drop the same pairs as one process drops."""
         for step in self._steps:
             for each in step.launches:
                 for name, first in (("queries", each.first_q), ("keys", each.first_k)):
@@ -149,7 +149,7 @@ class ByKeys:
                         )
 
     def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
-        """What the backward pass needs, of what each rank has."""
+        """The tensors for the backward pass, from what each rank has."""
         return (*(_readable(each) for each in (q, k, v)), out, lse)
 
     def backward(
@@ -160,7 +160,7 @@ class ByKeys:
         grad_of_lse: Tensor | None,
         is_needed: bool,
     ) -> tuple[list[Tensor | None], list[Tensor]]:
-        """The gradients of q, k and v, and of the trained parameters."""
+        """The gradients of q, k and v, and those of the trained parameters."""
         q, k, v, out, lse = kept
         if grad is None:
             grad = torch.zeros_like(out)
@@ -168,7 +168,7 @@ class ByKeys:
         own_type = sum_type(self._plan.ranges[self._plan._own_rank()], k.dtype)
         dq = torch.empty_like(q)
         sums_of_q: dict[int, tuple[int, Rows]] = {}
-        # Where one rank at most adds to what our own queries add, no float32 is needed.
+        # If at most one other rank adds to the sums of our own queries, float32 is not needed.
         adding = len({taker for step in self._steps for taker, _ in step.sends})
         of_own = Sums(k, v, own_type if adding <= 1 else torch.float32)
         for step, keys, values in self._arriving(k, v):
@@ -203,7 +203,7 @@ class ByKeys:
     def _return(
         self, step: Step, found: tuple[Tensor, Tensor], of_own: Sums, dtype: torch.dtype
     ) -> None:
-        """Sends the gradients of a step's keys to their owners, and adds what comes to our own."""
+        """Sends the gradients of a step's keys to the owners, and adds received ones to our own."""
         by_rank: dict[int, list[slice]] = {}
         own: list[tuple[slice, slice]] = []
         rank = self._plan._own_rank()
@@ -239,5 +239,5 @@ def _part(each: Launch) -> Part:
 
 
 def _readable(x: Tensor) -> Tensor:
-    """The tensor, or a copy where a kernel cannot read a part of it."""
+    """The tensor, or a copy if kernels cannot read its parts."""
     return x if x.stride(3) == 1 or x.numel() == 0 else x.contiguous()

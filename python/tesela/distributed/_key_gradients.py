@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums of the gradients of keys and values: of a step's, and of a rank's own.
+"""Sums of the gradients of keys and values, for a step and for a rank's own keys.
 
-A kernel gives them in the type of the keys. A sum of one is that; of several it is float32. A rank
-with one range of queries has one kernel for each key, so that what it sends to owners is in the
-keys' type, too, and nothing is lost by it.
+A kernel gives gradients in the type of the keys. A sum of one gradient keeps this type; a sum of
+several is float32. A rank with one range of queries runs one kernel for each key. It can send its
+gradients in the keys' type without loss.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tesela.distributed._layout import Ranges
 
 
 def sum_type(ranges: Ranges, of_keys: torch.dtype) -> torch.dtype:
-    """The type of sums of a rank that has these ranges of queries."""
+    """The type of the sums of a rank with these ranges of queries."""
     return of_keys if len(ranges) == 1 else torch.float32
 
 
 class _Written:
-    """Which places of a tensor have been written: the first to come is copied, not added."""
+    """Which places of a tensor were written: the first gradient of a place is copied, not added."""
 
     def __init__(self) -> None:
-        self._ends: list[tuple[int, int]] = []  # ascending, not touching
+        self._ends: list[tuple[int, int]] = []  # sorted; the ranges do not touch
 
     def split(self, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """Parts of the range, and whether each was written before; now all of it is."""
+        """Parts of the range, each with whether it was written before. Marks them as written."""
         at = begin
         for low, high in self._ends:
             if high <= at or low >= end:
@@ -57,7 +57,7 @@ class _Written:
 
 
 class Sums:
-    """Sums of the gradients of some keys and of their values, in a type."""
+    """Sums of the gradients of some keys and of their values, in one type."""
 
     def __init__(self, keys: Tensor, values: Tensor, dtype: torch.dtype) -> None:
         self._length, self._dtype = keys.shape[2], dtype
@@ -66,7 +66,7 @@ class Sums:
         self._written = _Written()
 
     def add(self, places: slice, *found: Tensor) -> None:
-        """Adds what belongs to these places, of keys and of values."""
+        """Adds the gradients of the keys and of the values at these places."""
         is_all = places.stop - places.start == self._length
         if self._sums is None and is_all and found[0].dtype == self._dtype:
             self._sums = found[0], found[1]
@@ -78,13 +78,13 @@ class Sums:
                 part = each[:, :, begin - places.start : end - places.start]
                 to = total[:, :, begin:end]
                 if is_sum:
-                    # Of two in the keys' type the sum is rounded once.
+                    # The sum of two gradients in the keys' type is rounded once.
                     to.copy_(to.float().add_(part)) if to.dtype != torch.float32 else to.add_(part)
                 else:
                     to.copy_(part)
 
     def found(self) -> tuple[Tensor, Tensor]:
-        """The sums; zeros where there are none."""
+        """The sums; zeros for places without any."""
         sums = self._allocated()
         for begin, end in self._written.gaps(self._length):
             for total in sums:
@@ -92,7 +92,7 @@ class Sums:
         return sums
 
     def _allocated(self) -> tuple[Tensor, Tensor]:
-        """The tensors of the sums, new ones where there are none yet."""
+        """The tensors of the sums. They are allocated at the first call."""
         if self._sums is None:
             k, v = (torch.empty_like(x, dtype=self._dtype) for x in self._given)
             self._sums = k, v

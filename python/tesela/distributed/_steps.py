@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one rank does with a plan: in which steps keys arrive, and which kernels run in each.
+"""The steps of one rank: in which step keys arrive, and which kernels run in it.
 
-A step has the keys of some ranks in one tensor, in ascending order. In "gather" there is one step
-with all keys that the rank needs. In "ring" each rank's keys are a step of their own: first the own
-ones, then those of the rank before, and so on. Only keys that somebody needs are in a step.
+A step has the keys of some ranks in one tensor, in ascending order of position. In "gather" one
+step has all keys that the rank needs. In "ring" each rank's keys are a step: first the rank's own
+keys, then those of the previous rank, and so on. A step only has keys that some query needs.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Launch(NamedTuple):
 
     Attributes:
         group: the number of the range of queries.
-        queries: where they lie in the rank's tensors. The group's first kernel has all of them, the
-            others those alone that may keep some of the keys.
-        keys: where the keys lie in the step's.
+        queries: where they are in the rank's tensors. The first kernel of a group has all of its
+            queries; the others only have queries that may keep some of the keys.
+        keys: where the keys are in the step's tensor.
         first_q: the position of the first query.
-        first_k: that of the first key.
-        counts_sink: whether it adds the rows' sinks.
+        first_k: the position of the first key.
+        counts_sink: whether the kernel adds the rows' sinks.
     """
 
     group: int
@@ -41,16 +41,16 @@ class Launch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Keys that are there at once, and the kernels over them.
+    """Keys that are available at the same time, and the kernels over them.
 
     Attributes:
-        sends: (rank, where the keys lie that it needs of ours) of each rank that gets some.
-        receives: (rank, positions) of each that we get some of.
-        own: where those of our own keys lie that are in the step.
-        order: of the step's parts, in ascending order of position: (rank, where the part lies in
-            what came of that rank, or in our own tensors).
-        keys: how many there are.
-        launches: in their order.
+        sends: (rank, places of those of our keys that it needs) for each rank that gets some.
+        receives: (rank, positions) for each rank from which we get some.
+        own: places of those of our own keys that are in the step.
+        order: the step's parts in ascending order of position: (rank, the place of the part in what
+            that rank sent, or in our own tensors).
+        keys: the number of keys.
+        launches: the kernels, in their order.
     """
 
     sends: tuple[tuple[int, tuple[slice, ...]], ...]
@@ -62,7 +62,7 @@ class Step(NamedTuple):
 
 
 def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
-    """The steps of the plan's own rank. Each rank has as many."""
+    """The steps of the plan's own rank. All ranks have the same number of steps."""
     rank, ranks = plan._own_rank(), plan.ranks
     turns: list[tuple[Sequence[int], Sequence[int]]]
     if scheme == "gather":
@@ -84,7 +84,7 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
         for owner in owners:
             wanted = layouts.overlap(plan.needed[rank], plan.ranges[owner])
             if owner == rank and number == 0 and not wanted and own_ranges:
-                # Rows that keep nothing need a kernel, too: for their sinks and their zeros.
+                # Rows that keep nothing also need a kernel, for their sinks and their zeros.
                 wanted = ((own_ranges[0][0], own_ranges[0][0] + 1),)
             if not wanted:
                 continue
@@ -115,7 +115,7 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
 def _launches(
     plan: Plan, own_ranges: Ranges, runs: Ranges, begun: set[int], is_first: bool
 ) -> tuple[Launch, ...]:
-    """The kernels over the keys of ``runs``. Of all that a row meets the first adds its sink."""
+    """The kernels over the keys of ``runs``. For each row the first kernel adds the sink."""
     found = []
     row = 0
     for group, queries in enumerate(own_ranges):
