@@ -86,7 +86,7 @@ def attention(
             of a captured tensor, or the device cannot do it; it has the library's sentence.
     """
     if "out" in parameters:
-        raise InvalidArgumentError("arrays of JAX are never written: leave out=... away")
+        raise InvalidArgumentError("JAX arrays cannot be written: omit the argument out")
     return _attention(
         _jax.numpy.asarray(q),
         k,
