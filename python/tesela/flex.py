@@ -287,7 +287,9 @@ def _no_tensors(name: str) -> str:
 def _selected(index: Any, count: int) -> Any:
     if isinstance(index, int):
         if not -count <= index < count:
-            raise IndexError(f"index {index} of a BlockMask is outside of its {count}")
+            raise IndexError(
+                f"the index {index} is out of range for an axis of a BlockMask with {count} entries"
+            )
         return range(count)[index : index + 1 or None]
     if isinstance(index, slice):
         return range(count)[index]

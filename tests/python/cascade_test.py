@@ -309,7 +309,7 @@ def test_errors_are_sentences() -> None:
         with pytest.raises(tesela.InvalidArgumentError, match=re.escape(text)):
             tesela.attention_cascade(q, pool, pool, variant, **(places | other))
 
-    says("rows are of 2 tokens, q has 3", rows=(np.zeros(2, np.int32),) * 3)
+    says("rows have 2 tokens, q has 3", rows=(np.zeros(2, np.int32),) * 3)
     says("prefix_table has the shape (1, 2)", prefix_table=np.zeros((1, 2), np.int32))
     says("max_queries is missing", max_queries=None)
     says("does not know the number B of sequences", "attention v() { mask = k < B }")

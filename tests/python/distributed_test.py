@@ -610,7 +610,7 @@ def refuse(group: Any, change: str) -> str:
         ("a text as scale", "ValueError: could not convert string to float: 'much'"),
         ("in place", "was changed in place since the plan was made"),
         ("past PyTorch", "was changed in place since the plan was made"),
-        ("other documents", "is another one than that which the plan was made for"),
+        ("other documents", "its value differs from the one that the plan was made for"),
     ],
 )
 def test_ranks_that_differ_all_raise(ranks: Ranks, change: str, sentence: str) -> None:

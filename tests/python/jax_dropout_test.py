@@ -64,7 +64,7 @@ def test_gradients_that_are_mapped_alone():
     q, k, v = inputs(2, 4, 2, 20, 30, 32, 32)
     out, gradient = jax.vjp(lambda *x: attend(*x, KEY), q, k, v)
     many = jnp.stack([out, 2 * out])
-    with pytest.raises(tesela.UnsupportedError, match=r"take jax\.lax\.map"):
+    with pytest.raises(tesela.UnsupportedError, match=r"use jax\.lax\.map"):
         jax.vmap(gradient)(many)
     for got, one in zip(jax.lax.map(gradient, many), gradient(out), strict=True):
         np.testing.assert_allclose(got, jnp.stack([one, 2 * one]), atol=1e-5)

@@ -117,7 +117,7 @@ assert tesela.cache.folder() == {str(tmp_path)!r}
 try:
     tesela.cache.limits()
 except tesela.InvalidArgumentError as error:
-    assert "set them first" in str(error)
+    assert "before the first call" in str(error)
 else:
     raise AssertionError
 assert tesela.cache.prune(most_bytes=1 << 30) == (0, 0, kernel.bytes)

@@ -353,7 +353,7 @@ def test_scales_that_do_not_fit() -> None:
     says("k_scale is missing, and k's elements have 8 bits", narrow, narrow)
     says("v_scale is given, and v's elements are float32", pool, pool, v_scale=1.0)
     says(
-        "k's elements are float8_e4m3fn, v's are float32: both have 8 bits",
+        "k's elements are float8_e4m3fn, v's are float32: both must have 8 bits",
         narrow,
         pool,
         k_scale=1.0,
@@ -366,13 +366,13 @@ def test_scales_that_do_not_fit() -> None:
     )
     three = np.ones(3, np.float32)
     says(
-        "k_scale has the shape (3,), it must have one number, [2], one a kv head, or [3, 1 or 2], "
-        "one a page",
+        "k_scale has the shape (3,), it must have one number, or [2] with one for each kv head, or "
+        "[3, 1 or 2] with one for each page",
         *(narrow, narrow),
         k_scale=three,
         v_scale=1.0,
     )
-    with pytest.raises(tesela.InvalidArgumentError, match="one a kv head"):
+    with pytest.raises(tesela.InvalidArgumentError, match="one for each kv head"):
         tesela.attention_ragged(
             *(q[0], narrow[0], narrow[0]),
             starts_q=np.array([0, 1], np.int32),
@@ -479,13 +479,13 @@ def test_errors_are_sentences() -> None:
         **paged,
     )
     says(
-        "max_queries is missing: pass the most that a sequence has in this launch, or more",
+        "max_queries is missing: pass an upper bound for every sequence of this launch",
         *(tesela.attention_paged, q, pool, pool),
         **paged,
         starts_q=np.array([0, 6], np.int32),
     )
     says(
-        "a page of k has 16 rows and one of v 8",
+        "a page of k has 16 rows, and a page of v has 8",
         *(tesela.attention_paged, q[None], pool, pool[:, :8]),
         **paged,
     )

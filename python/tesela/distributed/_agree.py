@@ -138,7 +138,7 @@ def difference(all_facts: list[dict[str, Any]]) -> str:
                 f"the ranks' calls differ in {name}: {told}. Nothing was sent: pass the same on "
                 "all ranks of the group"
             )
-    return "the ranks' calls differ, and a second look finds them alike: call again"
+    return "the ranks' calls differed, but were equal in a second comparison: call again"
 
 
 def _ranks(ranks: list[int]) -> str:

@@ -35,13 +35,14 @@ class ByHeads:
         """Raises if the heads cannot be divided among the ranks."""
         if drops:
             raise UnsupportedError(
-                "the scheme is 'heads', and there is dropout, whose pairs follow from the number "
-                "of a head among all: a launch over some does not know it; take scheme='auto'"
+                "the scheme is 'heads', which does not support dropout: the dropped pairs depend "
+                "on a head's number among all heads, and a rank has only some; use scheme='auto'"
             )
         if kv_heads % self._plan.ranks:
             raise UnsupportedError(
-                f"the scheme is 'heads', and {kv_heads} kv heads cannot be dealt to "
-                f"{self._plan.ranks} ranks: their number must be a multiple; take scheme='auto'"
+                f"the scheme is 'heads', and {kv_heads} kv heads cannot be divided among "
+                f"{self._plan.ranks} ranks: use a multiple of {self._plan.ranks} kv heads, or "
+                "scheme='auto'"
             )
 
     def _to_heads(self, tensors: list[Tensor]) -> list[Tensor]:

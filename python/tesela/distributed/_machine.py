@@ -120,7 +120,7 @@ def predict(
             return Prediction(
                 scheme,
                 *(float("inf"), 0.0),
-                f"{shape.kv_heads} kv heads cannot be dealt to {ranks} ranks",
+                f"{shape.kv_heads} kv heads cannot be divided among {ranks} ranks",
             )
         share = (shape.key_bytes + shape.query_bytes) / ranks
         sending = share * held.max() * (1 / bandwidth).fill_diagonal_(0).sum(1).max()

@@ -68,8 +68,8 @@ def _plan_of(number: Tensor) -> Plan:
     found = _plans.get(int(number.item()))
     if found is None:
         raise InvalidArgumentError(
-            "compiled code runs by a plan that is no more: keep the plan until the backward pass "
-            "of what was computed by it has run"
+            "compiled code uses a plan that no longer exists: keep the plan until the backward "
+            "pass has run"
         )
     return found
 

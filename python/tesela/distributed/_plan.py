@@ -300,8 +300,8 @@ class Plan:
     def _own_rank(self) -> int:
         if self.rank is None:
             raise InvalidArgumentError(
-                "the plan was made without a process group, to be looked at: make it with group=, "
-                "or where torch.distributed is initialised, to run by it"
+                "the plan was made without a process group and can only be printed: to run it, "
+                "make it with group=, or after torch.distributed.init_process_group"
             )
         return self.rank
 
@@ -336,8 +336,8 @@ class Plan:
                 )
             if not is_same:
                 raise InvalidArgumentError(
-                    f"'{name}' decides which pairs are kept, and its value is another one than "
-                    "that which the plan was made for: make a plan for this one"
+                    f"'{name}' decides which pairs are kept, and its value differs from the one "
+                    "that the plan was made for: make a plan for this value"
                 )
 
     def value_on(self, name: str, value: Any, device: torch.device) -> Any:
@@ -498,17 +498,19 @@ def plan(
         if not dist.is_initialized():
             raise InvalidArgumentError(
                 "there is no process group: call torch.distributed.init_process_group before, or "
-                "pass ranks= for a plan that is only looked at"
+                "pass ranks= for a plan that is only printed"
             )
         ranks, rank = dist.get_world_size(group), dist.get_rank(group)
         if rank < 0:
-            raise InvalidArgumentError("this process is not in the group: only its ranks plan")
+            raise InvalidArgumentError(
+                "this process is not in the group: call plan only on the group's ranks"
+            )
     elif group is not None:
         raise InvalidArgumentError("both group and ranks are given: pass one of them")
     if ranks < 1 or length < 0:
         raise InvalidArgumentError(
-            f"length is {length} and ranks is {ranks}: there is at least one rank, and no length "
-            "below 0"
+            f"length is {length} and ranks is {ranks}: ranks must be at least 1, and length at "
+            "least 0"
         )
     found = extents(whole, whole.bound, B=batch, H=heads, Hkv=kv_heads, Sq=length, Sk=length)
     sizes = Sizes(**{name: found[name] for name in Sizes._fields})

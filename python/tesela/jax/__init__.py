@@ -89,7 +89,7 @@ def attention(
             It has the library's message.
     """
     if "out" in parameters:
-        raise InvalidArgumentError("arrays of JAX are never written: leave out=... away")
+        raise InvalidArgumentError("JAX arrays cannot be written: omit the argument out")
     return _attention(
         _jax.numpy.asarray(q),
         k,

@@ -88,7 +88,7 @@ def attention(
 ) -> Any:
     """See :func:`tesela.jax.attention`."""
     if out is not None:
-        raise InvalidArgumentError("arrays of JAX are never written: leave out=None away")
+        raise InvalidArgumentError("JAX arrays cannot be written: omit the argument out")
     q, k, v = (each if isinstance(each, jax.Array) else jnp.asarray(each) for each in (q, k, v))
     has_batch = not q.ndim == k.ndim == v.ndim == 3
     if not has_batch:
@@ -414,8 +414,8 @@ def _map(
     is_backward = operation.algorithm == "backward"
     if is_backward and "dropout.state" in operation.operands and not is_batched[3]:
         raise UnsupportedError(
-            "jax.vmap maps the gradients of attention with dropout, and not attention itself, as "
-            "jax.jacrev does: its batches would drop other pairs; take jax.lax.map for these"
+            "jax.vmap maps the gradients of attention with dropout, but not attention itself (as "
+            "jax.jacrev does): its batches would drop other pairs; use jax.lax.map instead"
         )
     text = with_named_axes(operation.text, shapes, batch, single[0][axis], single[1][axis])
     parameters = {each.name: each for each in (*program_of(text).parameters, *_DROPOUT)}

@@ -36,7 +36,7 @@ _FORWARD_MODE = (
 )
 _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
-    "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
+    "differentiates only what an operator returns: omit out, or call it under torch.no_grad()"
 )
 _TRAINED_TYPES = ("f32", "f16", "bf16")
 _SECOND = (

@@ -142,7 +142,7 @@ def _map_attention(info: Any, in_dims: Any, *arguments: Any) -> Any:
 
 def _map_attention_into(info: Any, in_dims: Any, *arguments: Any) -> Any:
     if in_dims[3] is None:
-        raise RuntimeError("vmap: out is not mapped, but what is written into it is")
+        raise RuntimeError("vmap: out is not mapped, but the result is: map out, too, or omit it")
     return _map(ATTENTION_INTO, 4, info, in_dims, *arguments)
 
 
