@@ -244,7 +244,7 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     }
   }
   if (!form) {
-      // A value that does not depend on the column is an offset, even if it is not linear.
+    // A value that does not depend on the column is an offset, even if it is not linear.
     std::optional<BoxInterval> bounds;
     if (!dependsOnColumn(value))
       bounds = findInterval(value, &outerBox);

@@ -43,9 +43,9 @@ public:
 
   Status checkSpecification();
   Status checkHeadDims();
-  Status parse();     ///< the variant's text → attn
-  Status choose();    ///< the schedule
-  Status bind();      ///< with the template → tile: bound, verified, with the variant in its hooks
+  Status parse();  ///< the variant's text → attn
+  Status choose(); ///< the schedule
+  Status bind();   ///< with the template → tile: bound, verified, with the variant in its hooks
   Status lowerCore(); ///< → maps, reductions, loops, which targets lower
   Status lowerPipe(); ///< GPU: → pipe
   Status lowerNVVM(); ///< GPU: → LLVM IR

@@ -172,8 +172,8 @@ double missesFactor(const Schedule &schedule, const CostedLaunch &launch,
   heads = std::min(heads, double(e.B) * e.Hkv);
   double filled = heads * headBytes / double(machine.speeds.cacheBytes);
   double factor = 1 + 0.08 * std::clamp(filled - 0.65, 0.0, 1.0);
-    // In a group, rows of several heads are ordered by length. Under a mask the long ones then
-    // start first. With all pairs there is nothing to order, and the group has more keys in use.
+  // In a group, rows of several heads are ordered by length. Under a mask the long ones then
+  // start first. With all pairs there is nothing to order, and the group has more keys in use.
   if (schedule.groupKeys > 0)
     factor *= launch.isMasked ? 0.98 : 1.03;
   return factor;

@@ -259,7 +259,7 @@ SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op
   p = emitMapOfP(emit, op, p);
   Value excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
     Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
-                                          s.number(limit)); // false for NaN, too
+                                       s.number(limit)); // false for NaN, too
     return s.select(fits, s.number(-1), s.number(1));
   });
   Value exceeds =

@@ -247,9 +247,10 @@ struct TileJoinLoops : impl::TileJoinLoopsBase<TileJoinLoops> {
     Nest nest = findNest(getOperation());
     if (nest.put)
       return Joiner(nest).run();
-    getOperation().emitError() << "expected a tile.put in a loop over blocks of keys inside a loop "
-                                  "over batches, as tile-own-tiles leaves it; a kernel that owns its "
-                                  "tiles has no other form";
+    getOperation().emitError()
+        << "expected a tile.put in a loop over blocks of keys inside a loop "
+           "over batches, as tile-own-tiles leaves it; a kernel that owns its "
+           "tiles has no other form";
     signalPassFailure();
   }
 };

@@ -285,8 +285,8 @@ void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
     result = arith::SelectOp::create(body, loc, isNothing, zero, result);
   }
   tile::MapOp map = elements.finish(result, loop);
-    // A map that does not read the product of Q and K moves down to its first use. Here it would
-    // only hold a second tile in registers until then.
+  // A map that does not read the product of Q and K moves down to its first use. Here it would
+  // only hold a second tile in registers until then.
   if (map && !usesProduct)
     map->moveBefore(firstUse(map));
 }

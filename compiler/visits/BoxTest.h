@@ -35,7 +35,7 @@ public:
 private:
   struct Step {
     ElementFunction function = nullptr; ///< null if `look` is set
-    mlir::Operation *look = nullptr; ///< reads captured tensors: tile.bounds, tile.has_element
+    mlir::Operation *look = nullptr;    ///< reads captured tensors: tile.bounds, tile.has_element
     bool isFixed = false;
     int result = 0;                ///< a place; of tile.bounds, the largest is at the next place
     int firstOperand = 0, end = 0; ///< in `operands`

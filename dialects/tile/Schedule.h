@@ -24,7 +24,8 @@ llvm::StringRef nameOf(ScheduleReference reference);
 struct Schedule {
 #define TESELA_NUMBER(scope, name, member, initial, least, most, printed) int64_t member = initial;
 #define TESELA_FLAG(scope, name, member, printed) bool member = false;
-#define TESELA_REFERENCE(scope, name, member, printed) ScheduleReference member = ScheduleReference::follow;
+#define TESELA_REFERENCE(scope, name, member, printed)                                             \
+  ScheduleReference member = ScheduleReference::follow;
 #include "tile/ScheduleFields.def"
 
   bool operator==(const Schedule &other) const = default;
@@ -59,8 +60,7 @@ enum class ScheduleScope {
 /// A row of ScheduleFields.def.
 struct ScheduleField {
   enum class Printed { always, unlessDefault };
-  using Member =
-      std::variant<int64_t Schedule::*, bool Schedule::*, ScheduleReference Schedule::*>;
+  using Member = std::variant<int64_t Schedule::*, bool Schedule::*, ScheduleReference Schedule::*>;
 
   ScheduleScope scope;
   llvm::StringRef name;

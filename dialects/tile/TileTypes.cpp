@@ -101,9 +101,7 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 int64_t TileType::getExtent(int64_t axis) const { return *staticExtent(getExtents()[axis]); }
 
-bool TileType::isSingleRow() const {
-  return getRank() == 2 && staticExtent(getExtents()[0]) == 1;
-}
+bool TileType::isSingleRow() const { return getRank() == 2 && staticExtent(getExtents()[0]) == 1; }
 
 bool TileType::isBound() const {
   return !isa<ElementParamType>(getElementType()) &&

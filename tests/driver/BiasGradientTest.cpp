@@ -54,7 +54,8 @@ TEST(BiasGradient, IsStoredOnceWhereBatchesHaveTheSameBlocks) {
             false},
            // Elements that no pair reads must be 0.
            {"attention a(bias: bf16[H, Sq, Sk]) { score = s + bias[0, q, k] }", false},
-           {"attention a(bias: bf16[L, Sq, Sk], layer: i32) { score = s + bias[layer, q, k] }", false},
+           {"attention a(bias: bf16[L, Sq, Sk], layer: i32) { score = s + bias[layer, q, k] }",
+            false},
            // Another gradient is summed up, too.
            {"attention a(bias: bf16[H, Sq, Sk], w: f32) { score = s * w + bias[h, q, k] }", false},
        }) {

@@ -58,7 +58,7 @@ int open(const char *path, int flags, ...) {
 ssize_t write(int file, const void *bytes, size_t size) {
   static ssize_t (*real)(int, const void *, size_t);
   if (!real)
-    real = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    real = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
   if (file < 0 || file >= FILES || !being_written[file])
     return real(file, bytes, size);
   if (being_written[file] == 1 && getenv("TESELA_FAILING_CALL")) {

@@ -255,7 +255,8 @@ void fillElements(const Tensor &x, size_t count, unsigned seed) {
   const float floats[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-42f};
   auto *data = static_cast<int32_t *>(x.data);
   for (size_t i = 0; i < count; ++i) {
-    bool isSpecial = generator() % std::max<size_t>(512, count / 16) == 0; // so some boxes have none
+    bool isSpecial =
+        generator() % std::max<size_t>(512, count / 16) == 0; // so some boxes have none
     if (x.type == ElementType::i32)
       data[i] = isSpecial ? integers[generator() % 4] : int32_t(generator());
     else

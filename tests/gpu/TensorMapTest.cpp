@@ -169,8 +169,8 @@ protected:
         onDevice(Tensor::bhsd(nullptr, type, k.extents[0], k.extents[1], rows, headDim));
     given.lse =
         onDevice(Tensor::contiguous(nullptr, ElementType::f32, {k.extents[0], k.extents[1], rows}));
-    Result<CheckedArguments> checked =
-        checkArguments(Signature::ofAttention(type, int(headDim), int(headDim), {}), given, {16, true});
+    Result<CheckedArguments> checked = checkArguments(
+        Signature::ofAttention(type, int(headDim), int(headDim), {}), given, {16, true});
     EXPECT_TRUE(checked.ok()) << (checked ? "" : checked.error().message());
     return *checked;
   }

@@ -53,7 +53,7 @@ public:
   std::string text() const;
 
   int64_t keptPairs = 0, pairs = 0, nanRows = 0; ///< set by check()
-  bool isUndefined = false; ///< set by check(): there is no result to compare
+  bool isUndefined = false;                      ///< set by check(): there is no result to compare
 
 protected:
   struct Held {

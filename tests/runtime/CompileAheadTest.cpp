@@ -66,9 +66,7 @@ TEST(CompileAhead, QuietlyNothingIsCompiledBesideWhatWasTaken) {
 
 TEST(CompileAhead, LeavesTheRestOutWhenItGoes) {
   Counter counter;
-  {
-    CompileAhead ahead(1000, 2, false, counter.compile());
-  }
+  { CompileAhead ahead(1000, 2, false, counter.compile()); }
   EXPECT_LE(counter.begun, 10);
 }
 

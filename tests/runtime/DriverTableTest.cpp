@@ -29,7 +29,7 @@ namespace {
 /// Structures that Tesela declares itself. The test LaunchesAreTheHeaders checks their layout.
 template <typename A, typename B>
 constexpr bool isDeclaredAnew =
-    std::is_same_v<A, tesela::cuda::LaunchConfig> && std::is_same_v<B, CUlaunchConfig>;
+    std::is_same_v<A, tesela::cuda::LaunchConfig> &&std::is_same_v<B, CUlaunchConfig>;
 
 /// Whether two types are passed in the same registers: the same type, integers or enumerations of
 /// the same size, or pointers to such.
@@ -41,8 +41,8 @@ template <typename A, typename B> constexpr bool sameAbi() {
   else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
     return sameAbi<std::remove_cv_t<std::remove_pointer_t<A>>,
                    std::remove_cv_t<std::remove_pointer_t<B>>>();
-  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>) &&
-                     (std::is_integral_v<B> || std::is_enum_v<B>))
+  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> ||
+                                                                    std::is_enum_v<B>))
     return sizeof(A) == sizeof(B);
   else
     return false;

@@ -136,7 +136,7 @@ private:
   /// Number of uses that were acquired, by channel and part; awaited uses count as part -1.
   llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun;
   llvm::DenseMap<Value, int64_t> open; ///< the use that was acquired and not yet published
-  llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
+  llvm::DenseMap<Value, SmallVector<int64_t>> held; ///< uses that are not released
   SmallVector<Product> products;
   llvm::MapVector<OutputPlace, std::pair<Output, Operation *>> outputs;
   llvm::MapVector<std::pair<Value, int64_t>, Exchange> exchanges; ///< by place and stage

@@ -5,10 +5,10 @@
 #ifndef TESELA_TESTS_RUNTIME_CUDA_CUDAPROBLEM_H
 #define TESELA_TESTS_RUNTIME_CUDA_CUDAPROBLEM_H
 
-#include "driver/GraphOwned.h"
 #include "CudaStub.h"
 #include "FakeCompiler.h"
 #include "driver/CurrentContext.h"
+#include "driver/GraphOwned.h"
 #include "tesela/Context.h"
 
 #include <gtest/gtest.h>

@@ -56,9 +56,7 @@ TEST_F(ProfilerTest, CompilationsAndLaunchesAreRanges) {
 }
 
 TEST_F(ProfilerTest, LongNamesAreCut) {
-  {
-    ProfilerRange range("launch", std::string(1000, 'x'));
-  }
+  { ProfilerRange range("launch", std::string(1000, 'x')); }
   EXPECT_EQ(heard().message.size(), 159u);
 }
 

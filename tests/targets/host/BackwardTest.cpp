@@ -121,7 +121,7 @@ void Backward::holdsTheRule(OfLse kind) {
                     dq = poisoned(test.q.size()), dk = poisoned(test.k.size()),
                     dv = poisoned(test.v.size());
   std::vector<float> lse(test.lse.begin(), test.lse.end()), delta(lse.size(), nan),
-                     rowLse(lse.size(), nan);
+      rowLse(lse.size(), nan);
   Values dLse = test.randomTensor(e.H, e.Sq, 1, 5);
   for (size_t row = 0; row < lse.size(); ++row)
     dLse[row] = kind == OfLse::leftOut                          ? 0

@@ -85,15 +85,29 @@ TEST(HostMath, Exp2) {
 
 TEST(HostMath, Log2) {
   for (const VectorUnit &unit : vectorUnits())
-    EXPECT_LE(largestError("log2", unit, [](double x) { return std::log2(x); }, 4099), 2.5);
+    EXPECT_LE(largestError(
+                  "log2", unit, [](double x) { return std::log2(x); }, 4099),
+              2.5);
 }
 
 TEST(HostMath, FunctionsOfTheLanguage) {
   VectorUnit unit = hostVectorUnit();
-  EXPECT_LE(largestError("exp", unit, [](double x) { return std::exp(x); }, 65539), 2);
-  EXPECT_LE(largestError("log", unit, [](double x) { return std::log(x); }, 65539), 2);
-  EXPECT_LE(largestError("tanh", unit, [](double x) { return std::tanh(x); }, 65539), 3);
-  EXPECT_LE(largestError("sqrt", unit, [](double x) { return std::sqrt(x); }, 65539), 0.5);
-  EXPECT_LE(largestError("floor", unit, [](double x) { return std::floor(x); }, 65539), 0);
-  EXPECT_LE(largestError("absf", unit, [](double x) { return std::fabs(x); }, 65539), 0);
+  EXPECT_LE(largestError(
+                "exp", unit, [](double x) { return std::exp(x); }, 65539),
+            2);
+  EXPECT_LE(largestError(
+                "log", unit, [](double x) { return std::log(x); }, 65539),
+            2);
+  EXPECT_LE(largestError(
+                "tanh", unit, [](double x) { return std::tanh(x); }, 65539),
+            3);
+  EXPECT_LE(largestError(
+                "sqrt", unit, [](double x) { return std::sqrt(x); }, 65539),
+            0.5);
+  EXPECT_LE(largestError(
+                "floor", unit, [](double x) { return std::floor(x); }, 65539),
+            0);
+  EXPECT_LE(largestError(
+                "absf", unit, [](double x) { return std::fabs(x); }, 65539),
+            0);
 }

@@ -115,8 +115,8 @@ TEST_P(Assembly, TakesACacheOf8Bits) {
   for (int queries : {1, 0})
     for (const char *scales : {"scales=head", "scales=page"}) {
       SCOPED_TRACE(testing::Message() << queries << " " << scales);
-      KernelSpecification specification =
-          specificationOf("attention causal() { mask = q >= k }", 128, ElementType::bf16, GetParam());
+      KernelSpecification specification = specificationOf("attention causal() { mask = q >= k }",
+                                                          128, ElementType::bf16, GetParam());
       specification.expectedQueries = queries;
       specification.bindings = {"keys=paged", "page=64", "positions=end", "cache=e4m3", scales};
       Assembled assembled = assemble(compiled(specification).code);

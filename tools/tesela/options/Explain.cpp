@@ -38,8 +38,7 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   addLayout(command, options.layout, "bhsd or bshd: the layout of q, k and v in the file");
   addShape(command, options);
   command
-      ->add_option("--pass", options.pass,
-                   "forward, or a kernel of the backward pass: dq or dkdv")
+      ->add_option("--pass", options.pass, "forward, or a kernel of the backward pass: dq or dkdv")
       ->check(silent(CLI::IsMember({"forward", "dq", "dkdv"})))
       ->type_name("PASS")
       ->capture_default_str();

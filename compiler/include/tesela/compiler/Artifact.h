@@ -151,7 +151,7 @@ struct TensorArgument {
   /// with the launch if a grid or a captured tensor needs it; otherwise it is 1. Hkv is then H.
   std::vector<std::optional<Expression>> extents;
   bool contiguous = false; ///< row-major without gaps; if false, any strides, but the last is 1
-  bool optional = false; ///< a launch may pass the address 0: stores do nothing, and loads give 0
+  bool optional = false;   ///< a launch may pass the address 0: stores do nothing, and loads give 0
 };
 
 /// A contiguous tensor of i32 or f32 that one launch writes and later launches read.
