@@ -63,6 +63,18 @@ Value KernelLowering::advance(Value pointer, Type element, Value index) {
   return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer, index);
 }
 
+/// Exchanges registers between two lanes whose numbers differ in `bit`: the lower lane gives its
+/// `second` and gets the upper lane's `first`.
+void KernelLowering::exchange(Value &first, Value &second, Value isUpper, int64_t bit) {
+  auto select = [&](Value a, Value b) -> Value {
+    return arith::SelectOp::create(builder, loc, isUpper, a, b);
+  };
+  Value received = ptx().shuffleXor(select(first, second), bit);
+  Value kept = first;
+  first = select(received, kept);
+  second = select(second, received);
+}
+
 BlockCoordinates KernelLowering::blockOf(Value block) {
   const Values &parts = valuesOf(block);
   return {parts[0], parts[1], parts[2], parts[3], parts[4]};

@@ -103,7 +103,7 @@ private:
   void emitInBody(mlir::Operation *op, llvm::ArrayRef<mlir::IRMapping *> elements);
   void emitLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::IRMapping *> elements);
 
-  // LowerMemory.cpp
+  // LowerBuffers.cpp: buffers in shared memory, copies, writes
   void lowerAlloc(pipe::AllocOp op);
   /// The address at which stage `stage` (a lowered i32) of a buffer begins.
   mlir::Value stageAddress(mlir::Value buffer, mlir::Value stage);
@@ -123,12 +123,24 @@ private:
   void lowerWrite(pipe::WriteOp op);
   void lowerWideningWrite(pipe::WriteOp op); // WidenElements.cpp
   void lowerStore(pipe::StoreOp op);
+
+  // PageTable.cpp
+  /// The page of a block's first row, and the row within it. If that row does not exist, those of
+  /// the last row that exists.
+  std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
+
+  // LowerMemory.cpp: loads and stores of registers
   /// tile.store, or tile.accumulate if `adds`.
   void lowerRegisterStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
                           mlir::TypedValue<tile::BlockType> block, bool adds);
   void lowerColumnsStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
                          mlir::TypedValue<tile::BlockType> block);
   void lowerLoad(tile::LoadOp op);
+  void lowerColumnLoad(tile::LoadOp op);
+  /// Whether the launch passed the tensor, as i1; null if every launch passes it.
+  mlir::Value isPassed(mlir::Value view);
+  /// The address of row `row` of a block in a [B, H, Sq] view.
+  mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
 
   // LowerFragments.cpp: workspaces in fragment order (FragmentOrder.h)
   /// The address of the lane's four elements in rows `row` to `row` + 15 of a head and in the
@@ -139,14 +151,7 @@ private:
   void lowerFragmentWrite(pipe::WriteOp op);
   void lowerAddOut(pipe::AddOutOp op);
 
-  void lowerColumnLoad(tile::LoadOp op);
-  /// The page of a block's first row, and the row within it. If that row does not exist, those of
-  /// the last row that exists.
-  std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
-  /// Whether the launch passed the tensor, as i1; null if every launch passes it.
-  mlir::Value isPassed(mlir::Value view);
-  /// The address of row `row` of a block in a [B, H, Sq] view.
-  mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
+  // LowerReads.cpp
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value emitElement(tile::ReadOp op, mlir::Value address);
   void lowerCovers(tile::CoversOp op);
@@ -156,7 +161,6 @@ private:
   /// For a chunked read: the lane's eight elements at that place and in the next three groups of
   /// columns.
   Values emitCoveredChunk(tile::ReadOp op, mlir::ValueRange lane, llvm::ArrayRef<int64_t> offset);
-  void exchange(mlir::Value &first, mlir::Value &second, mlir::Value isUpper, int64_t bit);
 
   // LowerDot.cpp
   mlir::LogicalResult lowerDot(tile::DotOp op);
@@ -272,6 +276,7 @@ private:
 
   // Helpers
   PtxInstructions ptx() { return PtxInstructions(builder, loc); }
+  void exchange(mlir::Value &first, mlir::Value &second, mlir::Value isUpper, int64_t bit);
   const Values &valuesOf(mlir::Value value) { return values.find(value)->second; }
   mlir::Value valueOf(mlir::Value value) { return valuesOf(value).front(); }
   BlockCoordinates blockOf(mlir::Value block);
