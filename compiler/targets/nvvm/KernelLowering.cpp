@@ -1,15 +1,17 @@
-//===- KernelLowering.cpp - The function, regions, scalars ------*- C++ -*-===//
+//===- KernelLowering.cpp - The function and its operations -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The function of a kernel, and for each op the method that lowers it. What several of these
+// methods need stands here, too: arithmetic, blocks, addresses.
+//
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
 
 #include "frontend/emit/ExpandArithmetic.h"
-#include "targets/common/Additions.h"
-#include "targets/common/Phases.h"
 #include "targets/common/WorkHeads.h"
 #include "targets/nvvm/EarlierLaunch.h"
-#include "targets/nvvm/LoopLanes.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
@@ -17,11 +19,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
-
-#include <numbers>
 
 using namespace mlir;
 
@@ -240,7 +238,7 @@ LogicalResult KernelLowering::run() {
 }
 
 //===----------------------------------------------------------------------===//
-// Regions
+// Operations
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerBlock(Block &block) {
@@ -402,191 +400,6 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })
       .Case([&](tile::ConvertOp convert) { return done((lowerConvertElements(convert), 0)); })
       .Default([&](Operation *other) { return lowerScalar(other); });
-}
-
-static Values flatten(ValueRange operands, llvm::function_ref<const Values &(Value)> valuesOf) {
-  Values flat;
-  for (Value operand : operands)
-    llvm::append_range(flat, valuesOf(operand));
-  return flat;
-}
-
-SmallVector<Type> KernelLowering::flatTypes(TypeRange types) {
-  SmallVector<Type> flat;
-  for (Type type : types)
-    llvm::append_range(flat, typesOf(type));
-  return flat;
-}
-
-void KernelLowering::distribute(ValueRange originals, ValueRange flat) {
-  for (Value original : originals) {
-    size_t count = typesOf(original.getType()).size();
-    values[original] = Values(flat.take_front(count));
-    flat = flat.drop_front(count);
-  }
-}
-
-LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
-  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
-  Location outer = loc;
-  auto lowered =
-      scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()), valueOf(loop.getUpperBound()),
-                         valueOf(loop.getStep()), flatten(loop.getInitArgs(), lookup));
-  values[loop.getInductionVar()] = {lowered.getInductionVar()};
-  distribute(loop.getRegionIterArgs(), lowered.getRegionIterArgs());
-  OpBuilder::InsertionGuard guard(builder);
-  Block *body = lowered.getBody();
-  if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
-    body->back().erase();
-  builder.setInsertionPointToEnd(body);
-  if (failed(lowerBlock(*loop.getBody())))
-    return failure();
-  scf::YieldOp::create(builder, outer,
-                       flatten(loop.getBody()->getTerminator()->getOperands(), lookup));
-  distribute(loop.getResults(), lowered.getResults());
-  loc = outer;
-  builder.setInsertionPointAfter(lowered);
-  bool isOfAllThreads = !loop->getParentOfType<pipe::RolesOp>();
-  if (SmallVector<Value> results =
-          isOfAllThreads ? doIterationsInLanes(builder, lowered, lane) : SmallVector<Value>();
-      !results.empty()) {
-    distribute(loop.getResults(), results);
-    lowered.erase();
-  }
-  return success();
-}
-
-LogicalResult KernelLowering::lowerWhile(scf::WhileOp loop) {
-  Location outer = loc;
-  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
-  auto lowered = scf::WhileOp::create(builder, loc, flatTypes(loop.getResultTypes()),
-                                      flatten(loop.getInits(), lookup));
-  auto lowerRegion = [&](Block &source, Region &target) {
-    SmallVector<Type> types = flatTypes(source.getArgumentTypes());
-    SmallVector<Location> locations(types.size(), outer);
-    Block *block = builder.createBlock(&target, {}, types, locations);
-    distribute(source.getArguments(), block->getArguments());
-    return lowerBlock(source);
-  };
-  OpBuilder::InsertionGuard guard(builder);
-  if (failed(lowerRegion(*loop.getBeforeBody(), lowered.getBefore())))
-    return failure();
-  auto condition = loop.getConditionOp();
-  scf::ConditionOp::create(builder, outer, valueOf(condition.getCondition()),
-                           flatten(condition.getArgs(), lookup));
-  if (failed(lowerRegion(*loop.getAfterBody(), lowered.getAfter())))
-    return failure();
-  scf::YieldOp::create(builder, outer, flatten(loop.getYieldOp().getResults(), lookup));
-  distribute(loop.getResults(), lowered.getResults());
-  loc = outer;
-  return success();
-}
-
-LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
-  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
-  Location outer = loc;
-  bool hasElse = !branch.getElseRegion().empty();
-  auto lowered = scf::IfOp::create(builder, loc, flatTypes(branch.getResultTypes()),
-                                   valueOf(branch.getCondition()), hasElse);
-  OpBuilder::InsertionGuard guard(builder);
-  for (auto [source, target] : llvm::zip(branch->getRegions(), lowered->getRegions())) {
-    if (source.empty())
-      continue;
-    Block *block = &target.front();
-    if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
-      block->back().erase();
-    builder.setInsertionPointToEnd(block);
-    if (failed(lowerBlock(source.front())))
-      return failure();
-    scf::YieldOp::create(builder, outer,
-                         flatten(source.front().getTerminator()->getOperands(), lookup));
-  }
-  distribute(branch.getResults(), lowered.getResults());
-  loc = outer;
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-LogicalResult KernelLowering::lowerScalar(Operation *op) {
-  IRMapping mapping;
-  for (Value operand : op->getOperands()) {
-    if (isa<tile::ViewType>(operand.getType()))
-      continue; // its parts are arguments of the function
-    auto known = values.find(operand);
-    if (known == values.end() || known->second.size() != 1)
-      return op->emitOpError() << "has no lowering to NVVM";
-    mapping.map(operand, known->second.front());
-  }
-  if (op->getNumResults() != 1 || op->getNumRegions() != 0)
-    return op->emitOpError() << "has no lowering to NVVM";
-  values[op->getResult(0)] = {emitScalar(op, mapping)};
-  return success();
-}
-
-/// docs/numerics.md lists the approximations and their errors. Masks hold no transcendental
-/// functions here, because tile-inline-variant has expanded them.
-Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
-  auto operand = [&] { return scalars.lookupOrDefault(op->getOperand(0)); };
-  auto times = [&](Value a, float b) -> Value {
-    return arith::MulFOp::create(builder, loc, a, number(b));
-  };
-  return TypeSwitch<Operation *, Value>(op)
-      .Case([&](math::Exp2Op) { return ptx().exp2(operand()); })
-      .Case([&](math::Log2Op) { return ptx().log2(operand()); })
-      .Case([&](math::ExpOp) { return ptx().exp2(times(operand(), std::numbers::log2e_v<float>)); })
-      .Case([&](math::LogOp) { return times(ptx().log2(operand()), std::numbers::ln2_v<float>); })
-      .Case([&](math::TanhOp) { return ptx().tanh(operand()); })
-      .Case([&](arith::DivFOp divide) -> Value {
-        Value divisor = scalars.lookupOrDefault(divide.getRhs());
-        if (bitEnumContainsAll(divide.getFastmath(), arith::FastMathFlags::arcp))
-          return ptx().divide(operand(), divisor);
-        return arith::DivFOp::create(builder, loc, operand(), divisor);
-      })
-      .Case([&](tile::ExtentOp extent) { return slots[KernelSignature::extent(extent.getName())]; })
-      .Case([&](tile::ViewExtentOp extent) {
-        return slots[viewOf(extent.getView()).extents[extent.getAxis()]];
-      })
-      .Case([&](tile::PhaseOp phase) {
-        auto at = [&](Value value) { return scalars.lookupOrDefault(value); };
-        return emitPhase(builder, loc, add(at(phase.getStart()), at(phase.getColumn())),
-                         at(phase.getPeriod()), at(phase.getFactor()));
-      })
-      .Case([&](tile::ReadOp read) {
-        Values indices;
-        for (Value index : read.getIndices())
-          indices.push_back(scalars.lookupOrDefault(index));
-        return emitRead(read, indices);
-      })
-      .Case<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>([&](auto each) {
-        Values operands;
-        for (Value operand : each->getOperands())
-          if (!isa<tile::ViewType>(operand.getType()))
-            operands.push_back(scalars.lookupOrDefault(operand));
-        Addressing at{slots, viewOf(each.getView()), "device"};
-        if (isa<tile::ExactSumOp>(op))
-          return emitExactSumAt(builder, loc, operands, at);
-        if (isa<tile::PutOp>(op)) {
-          Type element = cast<tile::ViewType>(each.getView().getType()).getElementType();
-          Value value = operands.front();
-          if (!element.isF32())
-            value = arith::TruncFOp::create(builder, loc, element, value);
-          emitPut(builder, loc, value, ValueRange(operands).drop_front(), at);
-          return operands.front();
-        }
-        // Four lanes hold the same row. Only the first one adds.
-        Value adds = constant(1, 1);
-        auto map = op->getParentOfType<tile::MapOp>();
-        if (cast<tile::TileType>(map.getType()).getRank() == 1)
-          adds = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn,
-                                       constant(0));
-        emitAddition(builder, loc, op, operands.front(), ValueRange(operands).drop_front(), adds,
-                     at);
-        return operands.front();
-      })
-      .Default([&](Operation *other) { return builder.clone(*other, scalars)->getResult(0); });
 }
 
 } // namespace nvvm

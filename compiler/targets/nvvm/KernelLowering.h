@@ -86,10 +86,14 @@ public:
   mlir::LogicalResult run();
 
 private:
-  // KernelLowering.cpp: the function, regions, scalars
+  // KernelLowering.cpp: the function and its operations
   void createFunction();
+  /// Sets thread, lane, warp, and what follows from them.
+  void numberThreads(mlir::Value threadOfRole);
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
+
+  // LowerRegions.cpp: loops and branches
   /// The types to which values of `types` are lowered.
   llvm::SmallVector<mlir::Type> flatTypes(mlir::TypeRange types);
   /// Makes `flat`, in order, the lowered values of `originals`.
@@ -97,11 +101,11 @@ private:
   mlir::LogicalResult lowerFor(mlir::scf::ForOp loop);
   mlir::LogicalResult lowerWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp branch);
+
+  // LowerScalars.cpp
   mlir::LogicalResult lowerScalar(mlir::Operation *op);
   /// Lowers `op`, whose lowered operands are in `scalars`; also the mathematics of scores.
   mlir::Value emitScalar(mlir::Operation *op, mlir::IRMapping &scalars);
-  void emitInBody(mlir::Operation *op, llvm::ArrayRef<mlir::IRMapping *> elements);
-  void emitLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::IRMapping *> elements);
 
   // LowerBuffers.cpp: buffers in shared memory, copies, writes
   void lowerAlloc(pipe::AllocOp op);
@@ -219,8 +223,6 @@ private:
   /// is the first row of a position.
   Values tensorCoordinates(mlir::Value view, mlir::Value block, mlir::Value column,
                            mlir::Value row);
-  /// Sets thread, lane, warp, and what follows from them.
-  void numberThreads(mlir::Value threadOfRole);
 
   // TokenOrder.cpp: the work map where sequences lie one after the other
   /// The sequences' starts and the view of their tokens; nulls if the work map is the usual one.
@@ -236,6 +238,8 @@ private:
   // LowerMap.cpp
   class MapElements;
   mlir::LogicalResult lowerMap(tile::MapOp op);
+  void emitInBody(mlir::Operation *op, llvm::ArrayRef<mlir::IRMapping *> elements);
+  void emitLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::IRMapping *> elements);
 
   // LowerBernoulli.cpp
   class BernoulliTile;
