@@ -19,6 +19,7 @@
 #include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleChannels.h"
 #include "targets/nvvm/RoleOutputs.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -28,7 +29,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -38,40 +38,10 @@ namespace tesela {
 
 namespace {
 
-/// How many found blocks the finder may be ahead of the producer. Most items that keep few blocks
-/// have no more than this, so the search for the next item runs beside their products. A block is
-/// sent twice where its keys and its values are loaded in different iterations.
-constexpr int64_t foundAhead = 32;
-
-/// Whether products read `load`, but neither the first nor the last product of its block does.
-bool isReadInBetween(tile::LoadOp load) {
-  SmallVector<Operation *> products;
-  for (Operation &op : *load->getBlock())
-    if (isa<tile::DotOp, pipe::DotStartOp>(op))
-      products.push_back(&op);
-  auto reads = [&](Operation *product) {
-    return llvm::is_contained(product->getOperands(), load.getTile());
-  };
-  return products.size() > 2 && !reads(products.front()) && !reads(products.back()) &&
-         llvm::any_of(products, reads);
-}
-
-/// Whether the producer copies `load` for the consumers. Otherwise another load brings it
-/// (`broughtBy`), or the consumers load it themselves.
-bool isBrought(tile::LoadOp load) {
-  return !broughtBy(load) && (isReadByProduct(load) || isColumnsOfWorkspace(load));
-}
-
-enum class RoleKind { Finder, Producer, Consumers };
-
-/// How many uses of each channel a role has made, as i32 values, by the channel's number.
-using Uses = SmallVector<Value>;
-
 /// Splits one kernel.
-class RoleSplitter {
+class RoleSplitter : nvvm::RoleChannels {
 public:
-  explicit RoleSplitter(tile::KernelOp kernel)
-      : kernel(kernel), schedule(kernel.getScheduleAttr()) {}
+  explicit RoleSplitter(tile::KernelOp kernel) : RoleChannels(kernel) {}
 
   LogicalResult run() {
     int64_t consumers = schedule->consumers;
@@ -126,6 +96,8 @@ public:
   }
 
 private:
+  using RoleChannels::receive;
+
   /// The first op of the roles. All threads run the ops before it, and so decide together whether
   /// the thread block has work (tile.leave).
   Operation *behindLeave() {
@@ -134,145 +106,6 @@ private:
       for (auto leave : kernel.getBodyBlock().getOps<tile::LeaveOp>())
         first = leave->getNextNode();
     return first;
-  }
-
-  /// The buffer and the channel through which a view is loaded.
-  struct Lane {
-    pipe::AllocOp buffer;
-    pipe::OpenOp channel;
-    unsigned number; ///< index of the channel in Uses
-    bool inLoop;     ///< whether a loop loads the view, so that it is read until the loop ends
-    bool isByRows;   ///< whether each warpgroup reads only its own rows
-  };
-
-  static Value constant(OpBuilder &builder, Location loc, int64_t value) {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  }
-
-  static Value increment(OpBuilder &builder, Location loc, Value value) {
-    return arith::AddIOp::create(builder, loc, value, constant(builder, loc, 1));
-  }
-
-  /// The number of stages for the view of `load`. The first product of an iteration reads a stage
-  /// that the iteration before has awaited (pipe-start-products), and the last product reads its
-  /// stage until the iteration ends. Products in between hold a stage for a shorter time, so their
-  /// loads may have another number of stages (`late_stages`).
-  int64_t stagesOf(tile::LoadOp load, bool isInLoop) {
-    // A load beside an inner loop is read by all iterations of that loop, as a work item's own
-    // loads are.
-    bool isBesideLoop = llvm::any_of(load->getBlock()->getOps<scf::ForOp>(),
-                                     [](scf::ForOp loop) { return hasLoads(loop); });
-    if (!isInLoop || isBesideLoop)
-      return schedule->queryStages;
-    bool isLate = schedule->lateStages > 0 && isReadInBetween(load);
-    return isLate ? schedule->lateStages : schedule->stages;
-  }
-
-  void openChannels(OpBuilder &builder) {
-    findCarriers();
-    kernel.walk([&](tile::LoadOp load) {
-      if (!isBrought(load))
-        return; // the consumers load it themselves
-      bool isInLoop = load->getParentOp() != kernel;
-      int64_t stages = stagesOf(load, isInLoop), parts = partsOf(load, schedule->consumers);
-      bool isByRows = isReadByRows(load) && parts == schedule->consumers;
-      auto known = lanes.find(load.getView());
-      if (known != lanes.end()) {
-        auto type = known->second.buffer.getBuffer().getType();
-        auto channel = known->second.channel.getChannel().getType();
-        if (known->second.inLoop)
-          stages = isInLoop ? std::max(stages, channel.getStages()) : channel.getStages();
-        known->second.inLoop |= isInLoop;
-        known->second.isByRows &= isByRows;
-        known->second.channel.getChannel().setType(pipe::ChannelType::get(
-            kernel.getContext(), stages, std::min(parts, channel.getParts()), channel.getWords()));
-        if (carried.contains(load) != (channel.getWords() > 0))
-          fail(load, "of its view's loads some tell consumers of a found block, others do not");
-        known->second.buffer.getBuffer().setType(
-            pipe::BufferType::get(kernel.getContext(), stages, type.getRows(), type.getColumns(),
-                                  type.getElementType(), type.getPanels()));
-        return;
-      }
-      auto type = cast<tile::TileType>(load.getType());
-      auto buffer = pipe::BufferType::get(kernel.getContext(), stages, type.getExtent(0),
-                                          type.getExtent(1), type.getElementType(),
-                                          /*panels=*/!type.isSingleRow());
-      Location loc = load.getLoc();
-      auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
-      int64_t words = carried.contains(load) ? 2 : 0;
-      auto open = pipe::OpenOp::create(
-          builder, loc, pipe::ChannelType::get(kernel.getContext(), stages, parts, words),
-          IntegerAttr());
-      lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop, isByRows}});
-    });
-  }
-
-  pipe::OpenOp openNumbers(OpBuilder &builder, Location loc, int64_t stages, int64_t words) {
-    auto type = pipe::ChannelType::get(kernel.getContext(), stages, /*parts=*/1, words);
-    return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
-  }
-
-  /// Finds, for each found block of which consumers need more than its tiles, the block's first
-  /// load. That load carries the block's numbers to the consumers.
-  void findCarriers() {
-    kernel.walk([&](tile::FoundBlockOp found) {
-      tile::LoadOp first;
-      bool isForLoads = true;
-      SmallVector<Operation *> worklist{found};
-      while (!worklist.empty()) {
-        for (Operation *user : worklist.pop_back_val()->getUsers()) {
-          auto load = dyn_cast<tile::LoadOp>(user);
-          if (isa<arith::MulIOp, tile::BlockOp, tile::CoordinatesOp>(user))
-            worklist.push_back(user);
-          else if (!load || (!isBrought(load) && !broughtBy(load)))
-            isForLoads = false;
-          else if (load->getBlock() == found->getBlock() &&
-                   (!first || load->isBeforeInBlock(first)))
-            first = load;
-        }
-      }
-      if (isForLoads)
-        return;
-      if (first)
-        carried[first] = found;
-      else
-        fail(found, "consumers need to know of it, and no load for tile.dot beside it brings it to "
-                    "them; take consumers = 0");
-    });
-  }
-
-  /// Opens the finder's channels: `counts` sends all roles the number of blocks, and `blocks` sends
-  /// the producer each block.
-  void openFinds(OpBuilder &builder) {
-    kernel.walk([&](tile::FindBlocksOp find) {
-      if (!counts)
-        counts = openNumbers(builder, find.getLoc(), /*stages=*/2, /*words=*/1);
-    });
-    kernel.walk([&](tile::FoundBlockOp found) {
-      if (!blocks)
-        blocks = openNumbers(builder, found.getLoc(), foundAhead, /*words=*/2);
-    });
-  }
-
-  unsigned countsNumber() { return lanes.size(); }
-  unsigned blocksNumber() { return lanes.size() + 1; }
-
-  /// The role that takes the work items.
-  RoleKind leader() { return counts ? RoleKind::Finder : RoleKind::Producer; }
-
-  void send(OpBuilder &builder, Location loc, pipe::OpenOp channel, ValueRange numbers,
-            Value &use) {
-    pipe::AcquireOp::create(builder, loc, channel, use);
-    pipe::SendOp::create(builder, loc, numbers, channel, use);
-    use = increment(builder, loc, use);
-  }
-
-  pipe::ReceiveOp receive(OpBuilder &builder, Location loc, pipe::OpenOp channel, unsigned count,
-                          Value &use) {
-    SmallVector<Type> types(count, builder.getI32Type());
-    auto received = pipe::ReceiveOp::create(builder, loc, types, channel, use);
-    use = increment(builder, loc, use);
-    return received;
   }
 
   /// Writes a role's program. `body` writes the work for one item: once, or, if the kernel is
@@ -327,68 +160,7 @@ private:
     scf::YieldOp::create(inside, loc, yielded);
   }
 
-  /// Sends the other roles the coordinates of `item`, so that they need no divisions, and whether
-  /// there is such an item. Returns the latter.
-  Value sendItem(OpBuilder &builder, Location loc, Value item, Value use) {
-    Type i32 = builder.getI32Type();
-    auto type = work.getBlock().getType();
-    Value count = tile::WorkItemsOp::create(builder, loc, i32, type);
-    Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
-    auto rows = tile::WorkOp::create(builder, loc, type, item);
-    auto place = tile::CoordinatesOp::create(builder, loc, rows);
-    pipe::AcquireOp::create(builder, loc, items, use);
-    Value flag = arith::ExtUIOp::create(builder, loc, i32, more);
-    pipe::SendOp::create(builder, loc,
-                         ValueRange{flag, place.getBatch(), place.getHead(), place.getFirst()},
-                         items, use);
-    return more;
-  }
-
-  /// Returns whether there is an item. Appends its batch, head and first row to `coordinates`.
-  Value receiveItem(OpBuilder &builder, Location loc, Value use, SmallVector<Value> &coordinates) {
-    SmallVector<Type> types(4, builder.getI32Type());
-    auto received = pipe::ReceiveOp::create(builder, loc, types, items, use);
-    llvm::append_range(coordinates, received.getValues().drop_front());
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, received.getResult(0),
-                                 constant(builder, loc, 0));
-  }
-
-  static bool hasLoads(Operation *op) {
-    return op
-        ->walk([](tile::LoadOp load) {
-          return isBrought(load) ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-
-  static bool hasFinds(Operation *op) {
-    return op->walk([](tile::FoundBlockOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  }
-
-  /// The numbers of the channels that `role` uses in the body of `loop`.
-  SmallVector<unsigned> usedIn(scf::ForOp loop, RoleKind role) {
-    SmallVector<unsigned> numbers;
-    auto add = [&](unsigned number) {
-      if (!llvm::is_contained(numbers, number))
-        numbers.push_back(number);
-    };
-    if (role != RoleKind::Finder)
-      loop.walk([&](tile::LoadOp load) {
-        if (isBrought(load))
-          add(lanes.find(load.getView())->second.number);
-      });
-    loop.walk([&](tile::FindBlocksOp) { add(countsNumber()); });
-    if (role != RoleKind::Consumers && hasFinds(loop))
-      add(blocksNumber());
-    return numbers;
-  }
-
   //===--- finder and producer ----------------------------------------------===//
-
-  void fail(Operation *op, StringRef reason) {
-    op->emitError() << reason;
-    failed_ = true;
-  }
 
   /// Copies the ops of `source` that the finder or the producer needs: the role's own work, the
   /// loops that contain it, and scalars. Scalars include ops that may trap (a division): these are
@@ -639,26 +411,8 @@ private:
     return last;
   }
 
-  /// The buffers over which an output may be staged: a work item loads them once, and each
-  /// warpgroup reads only its own rows.
-  SmallVector<nvvm::OwnRows> ownRows() {
-    SmallVector<nvvm::OwnRows> result;
-    for (auto &[view, lane] : lanes)
-      if (lane.isByRows && !lane.inLoop)
-        result.push_back({lane.buffer, lane.channel});
-    return result;
-  }
-
-  tile::KernelOp kernel;
-  tile::ScheduleAttr schedule;
-  Operation *begin = nullptr;         ///< first op of the roles; all threads run those before it
-  llvm::MapVector<Value, Lane> lanes; ///< by view
-  tile::WorkOp work;
-  pipe::OpenOp items;          ///< persistent: the coordinates of the work items
-  pipe::OpenOp counts, blocks; ///< of found blocks
-  llvm::DenseMap<Operation *, tile::FoundBlockOp> carried; ///< by the load that carries its numbers
+  Operation *begin = nullptr; ///< first op of the roles; all threads run those before it
   llvm::DenseMap<Operation *, ValueRange> numbers; ///< of a found block, as the producer gets them
-  bool failed_ = false;
 };
 
 struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {
