@@ -74,8 +74,11 @@ def test_prepare_tells_what_went_wrong() -> None:
         tesela.prepare(["causal"], dtype="float64", device="host")
 
 
-def test_tune() -> None:
-    seen: list[int] = []
+@pytest.mark.parametrize("progress", [False, True])
+def test_tune(progress: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    """A bar is shown where it is asked for, and nothing is printed elsewhere."""
+    if progress:
+        pytest.importorskip("tqdm")
     result = tesela.tune(
         "causal",
         length=64,
@@ -85,12 +88,16 @@ def test_tune() -> None:
         device="host",
         seconds=2,
         keep=False,
+        progress=progress,
     )
     assert result.milliseconds > 0
     assert result.trials
     assert any(trial.is_heuristic for trial in result.trials)
     assert result.record == ""
-    assert not seen
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert ("x the heuristic's" in shown.err) == progress, shown.err
+    assert progress or shown.err == ""
 
 
 def test_devices() -> None:
