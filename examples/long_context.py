@@ -4,10 +4,10 @@
 
     torchrun --nproc-per-node 2 examples/long_context.py [steps] [length] [ddp | fsdp]
 
-Each rank holds some ranges of the one sequence of a step, whose packed documents differ from step to
-step: so does the plan. DistributedDataParallel sums the gradients of the weights, or FSDP2, which
-splits the weights over the ranks, too. Rank 0 trains the same model with the whole sequence beside
-it, and prints both losses.
+In each step there is one sequence of packed documents, and each rank holds some ranges of it. The
+documents and the plan differ from step to step. DistributedDataParallel or FSDP2 sums the gradients
+of the weights; FSDP2 also splits the weights over the ranks. Rank 0 also trains the same model with
+the whole sequence, and prints both losses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def turned(x: Tensor, positions: Tensor) -> Tensor:
-    """Rotary embedding of [batch, heads, tokens, head dimension], by the positions of the tokens."""
+    """Rotary embedding of [batch, heads, tokens, head dimension] for tokens at these positions."""
     rates = 10000.0 ** (-torch.arange(0, HEAD_DIM, 2, device=x.device) / HEAD_DIM)
     angles = positions[:, None] * rates
     a, b = x.chunk(2, -1)
@@ -69,17 +69,17 @@ class Model(nn.Module):
     def forward(self, tokens: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         x = self.embedding(tokens)
         for layer in self.layers:
-            # The forward pass, and what it sends, runs again in the backward pass.
+            # The forward pass with its messages runs again in the backward pass.
             x = checkpoint(layer, x, positions, attend, use_reentrant=False)
         return self.head(x)
 
 
 def batch(step: int, length: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens, what follows each, and the documents' numbers; the same on each rank."""
+    """(tokens, the token after each, the number of its document); the same on each rank."""
     generator = torch.Generator().manual_seed(step)
     ends = torch.sort(torch.randint(1, length, (5,), generator=generator))[0]
     ids = torch.searchsorted(ends, torch.arange(length), right=True).int()[None]
-    # Each document counts on from a number of its own, so that there is something to learn.
+    # Each document counts up from a random number, so that there is something to learn.
     firsts = torch.randint(VOCABULARY, (6,), generator=generator)
     text = (firsts[ids.long()] + torch.arange(length + 1)[None, :length] * 3) % VOCABULARY
     return text, text.roll(-1, 1), ids

@@ -4,7 +4,7 @@
 
     python3 examples/new_mask.py [LENGTH]
 
-Needs Tesela and PyTorch. It runs on the GPU, or on the CPU where there is none, and writes
+Needs Tesela and PyTorch. It runs on the GPU, or on the CPU if there is no GPU, and writes
 notebook.svg.
 """
 
@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 
-# The idea: a model reads a long text. A query sees the last tokens, and of what is older the
-# headings alone, which are the first tokens of every page.
+# The idea: a model reads a long text. A query sees the last tokens. Of the older text it only sees
+# the headings: the first tokens of every page.
 def notebook(q: Any, k: Any, window: int, page: int, heading: int) -> Any:
     return (q >= k) & ((q - k < window) | (k % page < heading))
 
@@ -47,12 +47,12 @@ def main(length: int) -> None:
     mask = tesela.variant(notebook, window=64, page=128, heading=8)
     print(mask.text)
 
-    # Its picture, and what it leaves to be computed. No kernel is compiled for that.
+    # Its picture, and how many tiles are left to compute. This compiles no kernel.
     picture = mask.explain(length=length, heads=4)
     print(picture)
     Path("notebook.svg").write_text(picture.svg, encoding="utf-8")
 
-    # Is it right? PyTorch gets the same as a tensor of all pairs.
+    # Is it right? PyTorch gets the same mask as a tensor of all pairs.
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     q, k, v = (torch.randn(1, 4, length, 64, device=device, dtype=dtype) for _ in range(3))
@@ -62,7 +62,7 @@ def main(length: int) -> None:
     error = (tesela.attention(q, k, v, mask) - expected).abs().max().item()
     print(f"largest difference to PyTorch: {error:.1e}")
 
-    # Its speed. A new value of a parameter compiles nothing.
+    # Its speed. A new value of a parameter needs no compilation.
     ours = milliseconds(lambda: tesela.attention(q, k, v, mask), device)
     wider = milliseconds(lambda: tesela.attention(q, k, v, mask.bind(window=256)), device)
     dense = milliseconds(lambda: scaled_dot_product_attention(q, k, v, attn_mask=pairs), device)

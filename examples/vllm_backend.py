@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tesela as an attention backend of vLLM, by the interface of its version 0.33 (V1).
 
-A plugin of vLLM (an entry point in the group ``vllm.general_plugins``) calls :func:`register`, and
-vLLM is started with ``--attention-backend CUSTOM``. What a model's layer asks for, a window, slopes
-of ALiBi, a softcap, sinks, becomes a variant's text; a mask of your own is a change of that text in
-:func:`text_of`.
+A plugin of vLLM (an entry point in the group ``vllm.general_plugins``) calls :func:`register`.
+Start vLLM with ``--attention-backend CUSTOM``. A layer's window, ALiBi slopes, softcap and sinks
+become a variant's text. To use a mask of your own, change that text in :func:`text_of`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from vllm.v1.kv_cache_layout import KVCacheLayout
 
 
 def register() -> None:
-    """Makes vLLM's backend ``CUSTOM`` this one."""
+    """Registers this backend as vLLM's backend ``CUSTOM``."""
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
     path = f"{TeselaBackend.__module__}.{TeselaBackend.__qualname__}"
@@ -38,7 +37,7 @@ def register() -> None:
 
 
 def text_of(window: int | None, has_slopes: bool, softcap: float | None, has_sinks: bool) -> str:
-    """The variant that a layer asks for."""
+    """The text of a variant with the options of a layer."""
     captures = ["slope: f32[H]"] * has_slopes + ["sinks: f32[H]"] * has_sinks
     mask = "q >= k" + (f" && q - k < {window}" if window else "")
     score = f"{softcap} * tanh(s / {softcap})" if softcap else "s"
@@ -48,7 +47,7 @@ def text_of(window: int | None, has_slopes: bool, softcap: float | None, has_sin
 
 
 class TeselaBackend(AttentionBackend):
-    """What vLLM asks before it takes a backend."""
+    """The properties that vLLM checks before it uses a backend."""
 
     supported_dtypes: ClassVar[list[torch.dtype]] = [torch.float16, torch.bfloat16]
     supported_kv_cache_dtypes: ClassVar[list[Any]] = [
@@ -73,7 +72,7 @@ class TeselaBackend(AttentionBackend):
 
     @classmethod
     def supported_kv_cache_layouts(cls) -> tuple[KVCacheLayout, ...]:
-        return (KVCacheLayout.LBNHC,)  # rows of pages follow one another: write_pages counts them
+        return (KVCacheLayout.LBNHC,)  # rows of pages follow one another, as write_pages requires
 
     @classmethod
     def supports_head_size(cls, head_size: int) -> bool:
@@ -90,7 +89,7 @@ class TeselaBackend(AttentionBackend):
 
 @dataclass
 class TeselaMetadata(AttentionMetadata):
-    """Of a step, for all layers. Only the bounds and the number of tokens are the host's."""
+    """A step's data for all layers. Only the bounds and the number of tokens are on the host."""
 
     tokens: int
     most_queries: int
@@ -98,7 +97,7 @@ class TeselaMetadata(AttentionMetadata):
     starts: Tensor
     """int32 [B + 1]"""
     lengths: Tensor
-    """int32 [B], the keys of this step included"""
+    """int32 [B], including the keys of this step"""
     table: Tensor
     """int32 [B, most pages of a sequence]"""
     slots: Tensor
@@ -106,9 +105,9 @@ class TeselaMetadata(AttentionMetadata):
 
 
 class TeselaMetadataBuilder(AttentionMetadataBuilder[TeselaMetadata]):
-    """Passes on what vLLM has on the device; nothing is copied to the host."""
+    """Passes on the tensors that vLLM has on the device. Nothing is copied to the host."""
 
-    # A graph is right for all batches within the bounds that it was captured with.
+    # A graph is valid for all batches within the bounds with which it was captured.
     _cudagraph_support: ClassVar[AttentionCGSupport] = AttentionCGSupport.UNIFORM_BATCH
 
     def __init__(
@@ -116,7 +115,7 @@ class TeselaMetadataBuilder(AttentionMetadataBuilder[TeselaMetadata]):
     ) -> None:
         super().__init__(kv_cache_spec, layer_names, vllm_config, device)
         most = vllm_config.scheduler_config.max_num_batched_tokens
-        # vLLM's slots are int64; a graph reads these ones at one address.
+        # vLLM's slots are int64. A graph reads this int32 copy, whose address does not change.
         self.slots = torch.full((most,), -1, dtype=torch.int32, device=device)
 
     def build(
@@ -125,10 +124,10 @@ class TeselaMetadataBuilder(AttentionMetadataBuilder[TeselaMetadata]):
         common_attn_metadata: CommonAttentionMetadata,
         fast_build: bool = False,
     ) -> TeselaMetadata:
-        """Of a step.
+        """Makes the metadata of a step.
 
-        ``common_prefix_len`` is 0 in this version of vLLM; a server of your own calls
-        :func:`tesela.attention_cascade` where sequences share a prefix.
+        ``common_prefix_len`` is 0 in this version of vLLM. If sequences share a prefix, a server of
+        your own can call :func:`tesela.attention_cascade`.
         """
         common = common_attn_metadata
         if common.causal is not True:
@@ -148,7 +147,7 @@ class TeselaMetadataBuilder(AttentionMetadataBuilder[TeselaMetadata]):
 
 
 class TeselaImpl(AttentionImpl[TeselaMetadata]):
-    """One layer's attention."""
+    """The attention of one layer."""
 
     def __init__(
         self,
@@ -171,13 +170,13 @@ class TeselaImpl(AttentionImpl[TeselaMetadata]):
         self.num_heads, self.head_size, self.scale = num_heads, head_size, float(scale)
         self.num_kv_heads = num_kv_heads or num_heads
         self.kv_cache_dtype = kv_cache_dtype
-        self.writes = kv_sharing_target_layer_name is None  # else another layer has written
+        self.writes = kv_sharing_target_layer_name is None  # otherwise another layer writes
         self.values: dict[str, Any] = {}
         if alibi_slopes is not None:
             self.values["slope"] = torch.tensor(alibi_slopes, dtype=torch.float32)
         if sinks is not None:
             self.values["sinks"] = sinks
-        cap = logits_soft_cap or None  # 0 is none
+        cap = logits_soft_cap or None  # 0 means no softcap
         self.variant = tesela.variant(
             text_of(sliding_window, alibi_slopes is not None, cap, sinks is not None)
         )
@@ -194,16 +193,16 @@ class TeselaImpl(AttentionImpl[TeselaMetadata]):
         output_scale: Tensor | None = None,
         output_block_scale: Tensor | None = None,
     ) -> Tensor:
-        """Writes the step's keys and values into their pages, and attends to these.
+        """Writes the step's keys and values into pages, and computes attention over the pages.
 
         Args:
-            layer: has the scales of a cache of 8 bits.
+            layer: the layer, with the scales of an 8-bit cache.
             query: ``[padded tokens, heads, D]``.
             key: ``[padded tokens, kv heads, D]``.
-            value: likewise.
+            value: ``[padded tokens, kv heads, D]``.
             kv_cache: ``[pages, kv heads, page, 2 D]``.
-            attn_metadata: of the step; None: a run that measures memory.
-            output: where the result is written, of the shape of ``query``.
+            attn_metadata: the metadata of the step; None in a run that only measures memory.
+            output: the tensor that receives the result, with the shape of ``query``.
             output_scale: not supported.
             output_block_scale: not supported.
         """
@@ -220,7 +219,7 @@ class TeselaImpl(AttentionImpl[TeselaMetadata]):
         if self.writes:
             k, v = key[: step.tokens], value[: step.tokens]
             q = tesela.write_pages(q, k, v, k_pages, v_pages, slots=step.slots, **scales)
-        for name, tensor in self.values.items():  # once, where the model is
+        for name, tensor in self.values.items():  # once, to the model's device
             self.values[name] = tensor.to(query.device, torch.float32)
         tesela.attention_paged(
             *(q, k_pages, v_pages, self.variant),

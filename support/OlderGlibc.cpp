@@ -1,4 +1,4 @@
-//===- OlderGlibc.cpp - What glibc has only of late -------------------------===//
+//===- OlderGlibc.cpp - Functions that glibc 2.34 lacks ---------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

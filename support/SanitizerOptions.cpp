@@ -1,4 +1,4 @@
-//===- SanitizerOptions.cpp - What the sanitizers must know ---------------===//
+//===- SanitizerOptions.cpp - Options for the sanitizers ------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

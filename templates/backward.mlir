@@ -1,18 +1,18 @@
-// The gradients of attention (FlashAttention-2, arXiv:2307.08691, algorithm 2), in three kernels. With
-// S = score(scale · Q Kᵀ) where the mask keeps, L the forward pass's log Σ exp S, dO the gradient of O, and dL that
-// of L, which is 0 where a launch leaves it out:
+// The gradients of attention (FlashAttention-2, arXiv:2307.08691, algorithm 2), in three kernels. Let S = score(scale · Q Kᵀ)
+// where the mask keeps, and L = log Σ exp S of the forward pass. dO is the gradient of O, and dL the gradient of L; dL is 0 if
+// the launch leaves it out. Then
 //
 //   P = exp(S - L)      dP = dO Vᵀ      D = rowsum(dO ∘ O) - dL      dS = P ∘ (dP - D)
 //   dV = Pᵀ dO          dQ = scale · (dS ∘ ∂score/∂s) K         dK = scale · (dS ∘ ∂score/∂s)ᵀ Q
 //
-// With dropout, P ∘ kept / (1 - p) stands in dV for P, and dP = kept / (1 - p) ∘ dO Vᵀ.
+// With dropout, P ∘ kept / (1 - p) replaces P in dV, and dP = kept / (1 - p) ∘ dO Vᵀ.
 //
-// P is computed anew from L. A masked pair has P = 0 and no part in any sum. Each work item writes its
+// P is computed again from L. A masked pair has P = 0 and adds nothing to any sum. Each work item writes only its
 // own rows, so the same launch gives the same bits.
 
-// What each row needs: D, and -L / ln 2, what is added to an exponent of two. A row without keys has L = -∞ and gets -∞,
-// so that its P is 0 without a question, and D = 0, whatever dL is: scores of -∞ leave rows without keys in blocks whose mask
-// keeps all. A work item owns block_m rows of a head.
+// Two numbers for each row: D, and -L / ln 2, which is added to an exponent of two. In a row without keys L = -∞, and the stored
+// number is -∞ too, so that P = 0 without a test; D is 0, whatever dL is. A block whose mask keeps all pairs may have such
+// rows: those whose scores are all -∞. A work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
     in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
@@ -54,8 +54,8 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
   tile.store %L2, %row_lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
 }
 
-// dK and dV: a work item owns block_m keys of a key/value head and walks over the blocks of queries
-// that need them, of each query head in turn. The rows of its tiles are keys.
+// dK and dV: a work item owns block_m keys of a key/value head. It loops over the query heads that share this head, and over
+// the blocks of queries that need the keys. The rows of its tiles are keys.
 tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
@@ -110,7 +110,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
-      // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+      // W = P ∘ ∂score/∂s is a factor of dX. So the derivative needs no registers of its own while dP is computed.
       %W = tile.score_gradient %P of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
@@ -158,7 +158,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
   tile.store %dVi, %dv[%keys] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
 }
 
-// dQ: a work item owns block_m queries of a head and walks over the blocks of keys that they need.
+// dQ: a work item owns block_m queries of a head and loops over the blocks of keys that they need.
 tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
@@ -202,7 +202,7 @@ tile.kernel @backward_queries<block_m, block_n, d_qk, d_v, padded_qk, padded_v, 
       }
       scf.yield %all : !tile.tile<[block_m, block_n], f32>
     }
-    // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+    // W = P ∘ ∂score/∂s is a factor of dX. So the derivative needs no registers of its own while dP is computed.
     %W = tile.score_gradient %P of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
     %dP = tile.dot %dO, %V transposed plus %S0 : (!tile.tile<[block_m, padded_v], input>, !tile.tile<[block_n, padded_v], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
     %dPd = tile.dropout %dP at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>

@@ -1,10 +1,10 @@
-// The gradients of attention as backward.mlir has them, with one product for dQ in the kernel of the keys: five
-// products a tile in all where that has seven. A work item of keys computes dSᵀ, and adds its part of dQ = scale · dS K to
-// a sum in f32 that all of them share (FlashAttention-2, arXiv:2307.08691, algorithm 2, line 15).
+// The gradients of attention, with the formulas of backward.mlir. The kernel of the keys also computes dQ, so a tile needs five
+// products; backward.mlir needs seven. A work item of keys computes dSᵀ and adds its part of dQ = scale · dS K to a sum in f32
+// that all work items share (FlashAttention-2, arXiv:2307.08691, algorithm 2, line 15).
 //
-// The order of these additions is not fixed, so that the last bits of dQ may differ from launch to launch; dK and dV do not.
+// The order of these additions is not fixed, so the last bits of dQ may differ from launch to launch. dK and dV do not differ.
 
-// What each row needs (backward.mlir), and zeros where dQ is summed: a work item owns block_m rows of a head.
+// D and -L / ln 2 for each row (backward.mlir), and zeros where dQ will be summed. A work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
     in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
@@ -49,8 +49,8 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
   tile.store %dQ0, %dq_sum[%rows] : !tile.tile<[block_m, padded_qk], f32>, !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>]
 }
 
-// dK, dV and the sums of dQ: a work item owns block_m keys of a key/value head and walks over the blocks of queries
-// that need them, of each query head in turn. The rows of its tiles are keys.
+// dK, dV and the sums of dQ: a work item owns block_m keys of a key/value head. It loops over the query heads that share this
+// head, and over the blocks of queries that need the keys. The rows of its tiles are keys.
 tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
@@ -109,7 +109,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
         }
         scf.yield %all : !tile.tile<[block_m, block_n], f32>
       }
-      // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+      // W = P ∘ ∂score/∂s is a factor of dX. So the derivative needs no registers of its own while dP is computed.
       %W = tile.score_gradient %P of %KQ scaled by %scale at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pd = tile.dropout %P at %keys, %queries : !tile.tile<[block_m, block_n], f32>, !tile.block<key, block_m>, !tile.block<query, block_n>
       %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
@@ -123,8 +123,8 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
           %less = arith.subf %dp, %d fastmath<contract> : f32
           %product = arith.mulf %w, %less : f32
           %zero = arith.constant 0.0 : f32
-          // A key beyond the end has a row of K that is 0 and may have a P that is infinite: it is in no sum of dQ. All
-          // blocks of a block of keys that reaches beyond the end are partial.
+          // A key beyond the end has a row of zeros in K and may have P = ∞. It must not be part of a sum of dQ. If a block of
+          // keys reaches beyond the end, all its tiles are partial.
           %key = arith.addi %first_key, %row : i32
           %exists = arith.cmpi slt, %key, %key_count : i32
           %nonzero = arith.cmpf one, %w, %zero : f32
@@ -164,7 +164,7 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
   tile.store %dVi, %dv[%keys] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
 }
 
-// dQ: a work item owns block_m queries of a head.
+// dQ from its sums: a work item owns block_m queries of a head.
 tile.kernel @backward_queries<block_m, d_qk, padded_qk, input>(
     workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>, out %dq: !tile.view<[B, H, Sq, d_qk], input>, %scale: f32) {
   %queries = tile.work : !tile.block<query, block_m>

@@ -1,14 +1,14 @@
-// The gradients of attention as backward.mlir has them, in five products a tile where that has seven, and in a fixed order
-// where backward_fused.mlir has none. A work item owns the keys of a part of a key/value head: for each block of them in
-// turn it computes dK and dV, and adds its part of dQ = scale · dS K to a sum in f32 that no other work item touches.
+// The gradients of attention, with the formulas of backward.mlir, in five products for each tile; backward.mlir needs seven.
+// Unlike backward_fused.mlir it adds in a fixed order. A work item owns one part of the keys of a key/value head. For each block
+// of these keys it computes dK and dV, and adds its part of dQ = scale · dS K to a sum in f32 that belongs to this work item.
 //
-// A head's blocks of keys are dealt out to its parts in turn, so that the parts are about equally long under a causal mask, too.
-// How many there are follows from the launch's extents alone. So the same launch gives the same bits, whoever computes it, and
-// however many compute.
+// The parts take a head's blocks of keys in turn, so that parts have about the same amount of work under a causal mask, too.
+// The number of parts depends only on the launch's extents. So the same launch gives the same bits,
+// whatever the number of threads is.
 
-// What each row needs: D, and -L / ln 2, what is added to an exponent of two. A row without keys has L = -∞ and gets -∞,
-// so that its P is 0 without a question, and D = 0, whatever dL is: scores of -∞ leave rows without keys in blocks whose mask
-// keeps all. A work item owns block_m rows of a head.
+// Two numbers for each row: D, and -L / ln 2, which is added to an exponent of two. In a row without keys L = -∞, and the stored
+// number is -∞ too, so that P = 0 without a test; D is 0, whatever dL is. A block whose mask keeps all pairs may have such
+// rows: those whose scores are all -∞. A work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
     in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
@@ -50,9 +50,9 @@ tile.kernel @backward_rows<block_m, d_v, padded_v, input>(
   tile.store %L2, %row_lse[%rows] : !tile.tile<[block_m], f32>, !tile.view<[B, H, Sq], f32>[!tile.block<query, block_m>]
 }
 
-// dK, dV and the parts' sums of dQ. Some 16 work items have something to do, or as many as there are key/value heads of
-// all batches: they are items of B + more slots (tile.work_slots), and each part of a batch has a slot. A batch has (B + more) / B parts,
-// and no more than leave each of them 384 keys: a part costs a pass over its dQ.
+// dK, dV, and a sum of dQ for each part. The kernel has about 16 work items with work, or one for each key/value head of each
+// batch if there are more. They are items of B + more slots (tile.work_slots); each part of a batch has a slot. A batch has
+// (B + more) / B parts, but each part has at least 384 keys: an additional part costs a pass over its dQ.
 !sums = !tile.view<[B + (16 ceildiv Hkv), H, Sq, d_qk], f32>
 tile.kernel @backward_parts<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
@@ -60,7 +60,7 @@ tile.kernel @backward_parts<block_m, block_n, d_qk, d_v, padded_qk, padded_v, in
     workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>,
     workspace %dq_parts: !sums,
     out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
-  // A block of all keys: there is one of each key/value head of a slot.
+  // The block has all keys, so there is one block for each key/value head of a slot.
   %slots, %more = tile.work_slots of 16 : !tile.block<key, 1073741824>
   %slot, %any_head, %kv_head, %zero_key = tile.coordinates %slots : !tile.block<key, 1073741824>
   %none = arith.constant 0 : i32
@@ -137,7 +137,7 @@ tile.kernel @backward_parts<block_m, block_n, d_qk, d_v, padded_qk, padded_v, in
             %exponent = math.fma %s, %log2e, %l : f32
             %power = math.exp2 %exponent : f32
             %lowest = arith.constant 0xFF800000 : f32
-            // A query beyond the end has rows of 0 and may have any score. All blocks that reach beyond it are partial.
+            // A query beyond the end has rows of 0 and may have any score. All blocks that reach beyond the end are partial.
             %query = arith.addi %first, %row : i32
             %is_beyond = arith.cmpi sge, %query, %query_count : i32
             %is_masked = arith.cmpf oeq, %s, %lowest : f32
@@ -157,7 +157,7 @@ tile.kernel @backward_parts<block_m, block_n, d_qk, d_v, padded_qk, padded_v, in
           }
           scf.yield %all : !tile.tile<[block_m, block_n], f32>
         }
-        // The score's derivative is a factor of dS: beside P it needs no registers while dP is computed.
+        // W = P ∘ ∂score/∂s is a factor of dX. So the derivative needs no registers of its own while dP is computed.
         %W = tile.score_gradient %P of %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
         %Pd = tile.dropout %P at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>
         %Pi = tile.convert %Pd : !tile.tile<[block_m, block_n], f32> -> !tile.tile<[block_m, block_n], input>
@@ -208,7 +208,7 @@ tile.kernel @backward_parts<block_m, block_n, d_qk, d_v, padded_qk, padded_v, in
   }
 }
 
-// dQ, the sum of the parts in their order: a work item owns block_m queries of a head.
+// dQ, the sum of the parts in ascending order: a work item owns block_m queries of a head.
 tile.kernel @backward_queries<block_m, block_n, d_qk, padded_qk, input>(
     workspace %dq_parts: !sums, out %dq: !tile.view<[B, H, Sq, d_qk], input>, %scale: f32) {
   %queries = tile.work : !tile.block<query, block_m>
@@ -231,7 +231,7 @@ tile.kernel @backward_queries<block_m, block_n, d_qk, padded_qk, input>(
   %most = arith.maxui %long_enough, %one : i32
   %dealt = arith.minui %wanted, %most : i32
   %has_keys = arith.cmpi ne, %key_count, %none : i32
-  %parts = arith.select %has_keys, %dealt, %none : i32 // without keys no part was written
+  %parts = arith.select %has_keys, %dealt, %none : i32 // without keys no part has written its sum
   %first_slot = arith.muli %batch, %parts : i32
   %dQ0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
   %dQ = scf.for %p = %none to %parts step %one iter_args(%sum = %dQ0) -> (!tile.tile<[block_m, padded_qk], f32>) : i32 {

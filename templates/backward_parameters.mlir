@@ -1,12 +1,13 @@
-// The gradients of a variant's scalars and captured tensors. With dS as in backward.mlir, and t[i] what a pair reads,
+// The gradients of a variant's scalars and captured tensors. Let dS be as in backward.mlir, and t[i] an element that a pair reads:
 //
 //   dt[i] = Σ dS · ∂score/∂t[i]      over all pairs      + Σ dz · ∂sink/∂t[i]      over all rows
 //
-// where z is the sink of a row, which has a share in the softmax and no value: dz = -exp(z - L) · D.
+// where z is the sink of a row. A sink is a term of the softmax without a value: dz = -exp(z - L) · D.
 //
-// D and dL, the gradient of L, are those of backward.mlir. The hooks become additions whose order does not matter, or is fixed: the same launch gives the same bits.
+// D and dL, the gradient of L, are those of backward.mlir. The hooks become additions that are exact or have a fixed order, so the same
+// launch gives the same bits.
 
-// D, and what rows give: a work item owns block_m rows of a head.
+// D, and the additions of the rows (sinks): a work item owns block_m rows of a head.
 tile.kernel @parameter_rows<block_m, d_v, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
     in %lse: !tile.view<[B, H, Sq], f32, contiguous>, optional %dlse: !tile.view<[B, H, Sq], f32, contiguous>,
@@ -48,8 +49,8 @@ tile.kernel @parameter_rows<block_m, d_v, padded_v, input>(
   tile.sink_partials %dZ at %rows : !tile.tile<[block_m], f32>, !tile.block<query, block_m>
 }
 
-// What pairs give: a work item owns block_m queries of a head, and of each batch where sum_batches is 1, of each head
-// where sum_heads is 1, and walks over the blocks of keys that they need.
+// The additions of the pairs: a work item owns block_m queries of a head and loops over the blocks of keys that they need. If
+// sum_batches is 1, it does so for these queries of every batch; if sum_heads is 1, of every head.
 tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input, sum_batches, sum_heads>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
@@ -68,7 +69,7 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
   %batches = arith.select %sums_batches, %all_batches, %one : i32
   %heads = arith.select %sums_heads, %all_heads, %one : i32
   %pairs = arith.muli %batches, %heads : i32
-  // The items of the first batch, or head, have the others.
+  // The items of the first batch (or head) do the work of the other batches (or heads).
   %later_batch = arith.select %sums_batches, %own_batch, %none : i32
   %later_head = arith.select %sums_heads, %own_head, %none : i32
   %later = arith.ori %later_batch, %later_head : i32
@@ -90,7 +91,7 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
     %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_m>] -> !tile.tile<[block_m, padded_v], input>
     %Ln = tile.load %lse[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
     %D = tile.load %delta[%queries] : !tile.view<[B, H, Sq], f32, contiguous>[!tile.block<query, block_m>] -> !tile.tile<[block_m], f32>
-    // P = exp2(S · log2(e) + L): 0 in a row without keys.
+    // P = exp2(S · log2(e) + L), where L here is -L / ln 2 of the launch; -inf in a row without keys, so that P = 0.
     %L = tile.map %Ln : (!tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
     ^body(%l: f32, %row: i32, %column: i32):
       %lowest = arith.constant 0xFF800000 : f32
@@ -103,7 +104,7 @@ tile.kernel @parameter_pairs<block_m, block_n, d_qk, d_v, padded_qk, padded_v, i
     tile.blocks %keys, %partial of %queries : !tile.block<query, block_m> -> !tile.block<key, block_n> {
       %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_n>] -> !tile.tile<[block_n, padded_v], input>
-      // In other blocks each pair exists.
+      // If this is false, every pair of the tile exists and is kept.
       %has_others = arith.ori %partial, %reaches_beyond : i1
       %QK = tile.dot %Q, %K transposed plus %S0 : (!tile.tile<[block_m, padded_qk], input>, !tile.tile<[block_n, padded_qk], input>, !tile.tile<[block_m, block_n], f32>) -> !tile.tile<[block_m, block_n], f32>
       %T = tile.score %QK scaled by %scale at %queries, %keys : !tile.tile<[block_m, block_n], f32>, !tile.block<query, block_m>, !tile.block<key, block_n>

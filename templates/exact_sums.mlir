@@ -1,7 +1,7 @@
-// What gradients of parameters take before and after the kernels that add to them (compiler/driver/ParameterGradients.h).
+// The kernels that run before and after the kernels that sum gradients of parameters (compiler/driver/GradientSums.h).
 
-// Zeros: a work item owns block_m times 64 elements of a row of a view [B, H, ?], of which each of its rows is 64.
-// The row's length is Sk; Sq is its 64th part.
+// Writes zeros: a work item owns block_m · 64 elements of a row of a view [B, H, ?]. The row has Sk elements. Each row of the
+// work item's block stands for 64 of them, so Sq is Sk / 64, rounded up.
 tile.kernel @clear_elements<block_m>(out %x: !tile.view<[B, H, ?], f32>) {
   %rows = tile.work : !tile.block<query, block_m>
   %batch, %head, %kv_head, %first_row = tile.coordinates %rows : !tile.block<query, block_m>
@@ -19,7 +19,7 @@ tile.kernel @clear_elements<block_m>(out %x: !tile.view<[B, H, ?], f32>) {
   }
 }
 
-// The values of exact sums: a work item owns block_m of them.
+// The values of exact sums: a work item owns block_m sums.
 tile.kernel @round_sums<block_m>(
     %$sums: !tile.view<[?, ?, ?], i32>, out %gradient: !tile.view<[B, H, Sq], f32, contiguous>) {
   %elements = tile.work : !tile.block<query, block_m>

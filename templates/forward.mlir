@@ -1,14 +1,14 @@
-// Forward attention: algorithm 1 of FlashAttention-2 (Dao, arXiv:2307.08691), exponentials in base 2.
+// Forward attention: algorithm 1 of FlashAttention-2 (Dao, arXiv:2307.08691), with exponentials in base 2.
 //
 //   S = score(scale · Q Kᵀ) where the mask keeps, -inf elsewhere
-//   O = softmax(S) V          L = log Σ exp S          both sums with exp(sink), where there is one
+//   O = softmax(S) V          L = log Σ exp S          with a sink, both sums include exp(sink)
 //
-// With dropout, O = (softmax(S) ∘ kept / (1 - p)) V; L stays.
+// With dropout, O = (softmax(S) ∘ kept / (1 - p)) V; L does not change.
 //
-// A work item owns block_m rows, positions of one head or of several heads that share their keys
-// (`heads`), and walks over the blocks of keys that they need.
-// m, l: running row maxima and sums; o: the unscaled output. Heads are padded to the columns that
-// matrix instructions take (padded_qk, padded_v): with zeros as they are loaded, cut as they are stored.
+// A work item owns block_m rows: positions of one head, or of several heads that share their keys (`heads`).
+// It loops over the blocks of keys that the rows need.
+// m, l: running row maxima and sums; O: the output before the division by l. Head dimensions are padded to the columns that
+// matrix instructions need (padded_qk, padded_v): loads add zeros, and stores leave the padding out.
 tile.kernel @forward<block_m, block_n, heads, d_qk, d_v, padded_qk, padded_v, input>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, out %o: !tile.view<[B, H, Sq, d_v], input>,

@@ -1,14 +1,14 @@
-// Forward attention over shares of the keys (Flash-Decoding; FlashAttention-2, arXiv:2307.08691): what forward.mlir
-// computes, where the queries are too few to keep a device busy. The sequences of a batch are cut into parts as their
-// lengths are at this launch, so that one plan serves them all, replayed from a graph too.
+// Forward attention over parts of the keys (Flash-Decoding; FlashAttention-2, arXiv:2307.08691). It computes what forward.mlir
+// computes, and is for launches with too few queries to keep a device busy. The kernel cuts the sequences of a batch into parts
+// by their lengths at this launch. So one plan serves all lengths, also when it is replayed from a CUDA graph.
 //
-// About `workers` work items have something to do, or `workers / shares_of_equal` where several sequences are equal. They are items of B + more
-// slots (tile.work_slots). A share is as many blocks of keys as one of so many items has of all, and 256 keys at least; a sequence
-// with n blocks of keys has n / share slots, rounded to the nearest, and at least one. So there are slots enough: it has
-// n / share + 1 at most, all of them B + more.
+// About `workers` work items have work, or `workers / shares_of_equal` if the batch has several sequences of equal length. They
+// are items of B + more slots (tile.work_slots). `%share` is the number of blocks of keys for each slot: all blocks divided by
+// the number of slots that can run at once, but at least 256 keys. A sequence with n blocks of keys has n / share slots, rounded
+// to the nearest, and at least one. That is at most n / share + 1 for a sequence and at most B + more in all.
 //
-// A sequence that has one slot is done with it. Of another one each slot leaves its rows in a workspace, and `dealt` tells
-// which slots these are: the second kernel joins them as merge.mlir does. The variant's sink is in the first part.
+// A sequence with one slot needs no other kernel. If a sequence has several slots, each slot stores its rows in a workspace, and
+// `dealt` says which slots these are. The second kernel joins them like merge.mlir. The first part includes the variant's sink.
 !outputs = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq, d_v], f32>
 !sums = !tile.view<[B + (workers ceildiv ((Sq ceildiv (block_m ceildiv heads)) * (Hkv * ((H ceildiv Hkv) ceildiv heads)))), H, Sq], f32>
 tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_qk, d_v, padded_qk, padded_v, input>(
@@ -33,7 +33,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
     %larger = arith.maxui %max, %blocks : i32
     scf.yield %next, %larger : i32, i32
   }
-  // No more shares than workers for them.
+  // `shares`: how many slots can have work at the same time, the workers divided by the work items of one slot.
   %items = tile.work_items !tile.block<query, block_m, heads>
   %items_of_one = arith.divui %items, %batches : i32
   %workers = tile.number workers
@@ -42,9 +42,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %up = arith.subi %shares, %one : i32
   %all_up = arith.addi %all, %up : i32
   %fair = arith.divui %all_up, %shares : i32
-  // If several sequences are equal, shares_of_equal neighbouring long shares are joined: equal shares end together, and
-  // each thread block that runs at once has one. Of unequal sequences shares are short, so that what is left over at the
-  // end is short, too.
+  // If several sequences have equal lengths, shares_of_equal neighbouring long parts are joined: equal parts end at the same
+  // time, and each thread block that runs at once has one. If lengths differ, parts are short, so that the last thread blocks
+  // to finish do not run long alone.
   %all_equal = arith.muli %most, %batches : i32
   %are_equal = arith.cmpi eq, %all_equal, %all : i32
   %are_several = arith.cmpi sgt, %batches, %one : i32
@@ -57,8 +57,8 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %joined = arith.muli %fair, %times : i32
   %chosen = arith.select %are_joined, %joined, %fair : i32
   %share = arith.maxui %chosen, %least : i32
-  // Slots of n blocks: n / share to the nearest, at least one. A product in the place of a division: it may be one more
-  // where n and share are beyond 65536, everywhere the same.
+  // A sequence of n blocks has n / share slots, rounded to the nearest, and at least one. A product replaces the division. It may
+  // give one slot more if n and share exceed 65536, but then it does so everywhere.
   %half_share = arith.shrui %share, %one : i32
   %highest = arith.constant -1 : i32
   %inverse_less = arith.divui %highest, %share : i32
@@ -72,7 +72,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %high_most = arith.shrui %product_most, %word : i64
   %nearest_most = arith.trunci %high_most : i64 to i32
   %slots_most = arith.maxui %nearest_most, %one : i32
-  // Where all sequences have as many slots, nobody searches: one, as the longest has one, or those of equal sequences.
+  // No search is needed if the longest sequence has one slot (then all have one), or if all sequences have equal lengths.
   %are_whole = arith.cmpi eq, %slots_most, %one : i32
   %are_known = arith.ori %are_whole, %are_equal : i1
   %batch_known = arith.divui %place, %slots_most : i32
@@ -82,9 +82,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   %is_known = arith.andi %are_known, %is_within : i1
   %parts_known = arith.select %is_known, %slots_most, %zero : i32
   %first_known = arith.select %is_known, %batch_known, %zero : i32
-  // Else the slots of a share and more come first, in the order of their sequences, in a second search behind them those
-  // of half a share and more, and in a third one the shorter ones, each its sequence's only one. What begins last then ends
-  // soon. Slots of no sequence are the last: they have no parts.
+  // Otherwise the slots are numbered in three searches over the sequences: first sequences whose parts have at least `share`
+  // blocks, then those with at least half of it, and last the shorter ones, which have one slot each. So the slots that
+  // start last end soon. Slots that belong to no sequence come after all others and have no parts.
   %searched = arith.select %are_known, %zero, %batches : i32
   %batch, %parts, %number, %last = scf.for %class = %zero to %three step %one
       iter_args(%b1 = %first_known, %ps1 = %parts_known, %p1 = %part_known, %next1 = %zero) -> (i32, i32, i32, i32) : i32 {
@@ -119,7 +119,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
     }
     scf.yield %b2, %ps2, %p2, %next2 : i32, i32, i32, i32
   }
-  // A slot of no sequence has nothing to do.
+  // A slot that belongs to no sequence has no work.
   %is_none = arith.cmpi eq, %parts, %zero : i32
   tile.leave if %is_none
   %item = tile.block %first batch %batch head %head -> !tile.block<query, block_m, heads>
@@ -164,7 +164,7 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
     tile.store %Y, %o_parts[%results] : !tile.tile<[block_m, padded_v], f32>, !outputs[!tile.block<query, block_m, heads>]
     tile.store %L, %lse_parts[%results] : !tile.tile<[block_m], f32>, !sums[!tile.block<query, block_m, heads>]
   }
-  // The first slot of each sequence tells its number of slots, and which one it is: the others follow it.
+  // The first slot of each sequence stores the number of its slots and its own number. The other slots follow it.
   %rows_dealt = arith.extui %is_first_part : i1 to i32
   scf.for %i = %zero to %two step %one : i32 {
     %is_count = arith.cmpi eq, %i, %zero : i32
@@ -178,9 +178,9 @@ tile.kernel @forward_parts<block_m, block_n, heads, workers, shares_of_equal, d_
   }
 }
 
-// A work item owns the row of a head, or where a launch has many rows those of some heads, one after the other: most sequences
-// then have one part and nothing to join. The rows of its tiles are the columns of the output, their columns parts: so all threads
-// load, and 16 parts of 64 rows a block, or 8 of more or of heads wider than 256, come together instead of one after the other.
+// Joins the parts. A work item owns the row of a head or, if a launch has many rows, those of some heads one after the other,
+// because then most sequences have one part and need no join. The rows of its tiles are the columns of the output, and the columns
+// are parts. So all threads load, and a step joins 16 parts (8 if block_m is more than 64, or heads are wider than 256).
 tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
     workspace %o_parts: !outputs, workspace %lse_parts: !sums, workspace %dealt: !tile.view<[B, 2, 1], i32>,
     out %o: !tile.view<[B, H, Sq, d_v], input>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>) {
@@ -222,7 +222,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         tile.yield %x : f32
       }
       %m2 = tile.reduce max %Lp from %m1 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
-      // -inf less -inf is 0 here: no part had keys so far.
+      // -inf minus -inf counts as 0 here: no part had keys so far.
       %alpha = tile.map %m1, %m2 : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
       ^body(%x: f32, %y: f32, %row: i32, %column: i32):
         %same = arith.cmpf oeq, %x, %y : f32
@@ -248,7 +248,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
         tile.yield %y : f32
       }
       %l3 = tile.reduce add %W from %l2 : !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>
-      // What a part without keys left does not matter.
+      // The output of a part without keys is ignored.
       %Z = tile.map %X, %W : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64), (2 ceildiv ((block_m ceildiv 64) * (padded_v ceildiv 256))) * 8], f32> {
       ^body(%x: f32, %w: f32, %row: i32, %column: i32):
         %none = arith.constant 0.0 : f32
@@ -277,7 +277,7 @@ tile.kernel @merge_parts<block_m, heads, workers, d_v, padded_v, input>(
     }
     %L = tile.map %m, %sum : (!tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>, !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32>) -> !tile.tile<[(padded_v ceildiv ((block_m ceildiv 64) * 64)) * ((block_m ceildiv 64) * 64)], f32> {
     ^body(%x: f32, %total: f32, %row: i32, %column: i32):
-      %log = math.log %total : f32 // of 0: -inf, and x is -inf too
+      %log = math.log %total : f32 // log 0 is -inf; then x is -inf too
       %y = arith.addf %x, %log : f32
       tile.yield %y : f32
     }

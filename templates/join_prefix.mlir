@@ -1,5 +1,5 @@
-// The last kernel where sequences share a prefix (tile-share-prefix): what queries got of the prefix, in workspaces, joins what
-// they got of their own keys, in o and lse.
+// The last kernel for sequences with a shared prefix (tile-share-prefix). It joins two results for each query: that of the
+// prefix, in workspaces, and that of the query's own keys, in o and lse.
 //
 //   L = log(exp L_1 + exp L_2)          O = exp(L_1 - L) O_1 + exp(L_2 - L) O_2
 tile.kernel @join_prefix<block_m, d_v, input>(
@@ -13,8 +13,8 @@ tile.kernel @join_prefix<block_m, d_v, input>(
   %O2 = tile.convert %Oi : !tile.tile<[block_m, d_v], input> -> !tile.tile<[block_m, d_v], f32>
   %L = tile.map %L1, %L2 : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
   ^body(%x: f32, %y: f32, %row: i32, %column: i32):
-    %lowest = arith.constant 0xFF800000 : f32 // -inf, as both may be: then their differences are NaN
-    %m = arith.maxnumf %x, %y : f32 // not a NaN: that makes a difference NaN, and so the row
+    %lowest = arith.constant 0xFF800000 : f32 // -inf; if x and y are both -inf, their differences to m are NaN
+    %m = arith.maxnumf %x, %y : f32 // if one is NaN, m is the other; the difference is NaN, and so is the row
     %x_empty = arith.cmpf oeq, %x, %lowest : f32
     %y_empty = arith.cmpf oeq, %y, %lowest : f32
     %are_empty = arith.andi %x_empty, %y_empty : i1

@@ -1,9 +1,9 @@
 // A plain matrix product: C = A B, over blocks of the depth.
 //
-// A work item owns block_m rows of A and one panel of columns of B and of C. The panels are the
-// heads: of row-major B [K, N] and C [M, N] the views are [1, N / columns, K, columns] and
-// [1, N / columns, M, columns], with the head's stride `columns`; of A it is [1, N / columns, M, K],
-// with the head's stride 0. So Sq = M, Sk = K and H = Hkv = N / columns.
+// A work item owns block_m rows of A, and one panel of columns of B and C. The panels take the place of
+// heads. For row-major B [K, N] and C [M, N] the views are [1, N / columns, K, columns] and
+// [1, N / columns, M, columns], with `columns` as the head's stride. For A the view is [1, N / columns, M, K],
+// with 0 as the head's stride. So Sq = M, Sk = K and H = Hkv = N / columns.
 tile.kernel @matmul<block_m, block_n, columns, input>(
     in %a: !tile.view<[B, H, Sq, Sk], input>, in %b: !tile.view<[B, Hkv, Sk, columns], input>,
     out %o: !tile.view<[B, H, Sq, columns], input>) {

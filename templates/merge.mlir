@@ -1,15 +1,15 @@
-// Partial results made one (Flash-Decoding; FlashAttention-2, arXiv:2307.08691): part p saw some of the keys and
-// left its own O_p, of elements `part`, and L_p = log Σ exp S.
+// Joins partial results (Flash-Decoding; FlashAttention-2, arXiv:2307.08691). Part p used some of the keys and
+// stored its own O_p, with element type `part`, and L_p = log Σ exp S.
 //
 //   L = log Σ_p exp L_p          O = Σ_p exp(L_p - L) O_p
 //
-// A sink is a part more, with the output 0: no part has it, so that it counts once.
+// A sink counts as one more part, with the output 0. The kernels of the parts must not include the sink, so that it counts once.
 //
-// A work item owns block_m rows of one head and walks over the parts. The parts are batches: part p
-// of batch b is batch p · B + b of the views, so they are [P, B, H, Sq, D] and [P, B, H, Sq]; nothing
-// checks that P is `parts`. A batch of the views may have any stride.
-// m, l: running maxima of L_p and sums of exp(L_p - m); o: the unscaled output. What a part without
-// keys (L_p = -inf) left in O_p does not matter.
+// A work item owns block_m rows of one head and loops over the parts. The views have the parts as
+// batches: part p of batch b is batch p · B + b, so they are [P, B, H, Sq, D] and [P, B, H, Sq]. The
+// launch does not check that P is `parts`. The views' batches may have any stride.
+// m, l: running maxima of L_p and sums of exp(L_p - m); O: the output before the division by l. The
+// output O_p of a part without keys (L_p = -inf) is ignored.
 tile.kernel @merge<block_m, d_v, part, output>(
     in %o_parts: !tile.view<[?, H, Sq, d_v], part>,
     in %lse_parts: !tile.view<[?, H, Sq], f32>,
@@ -27,7 +27,7 @@ tile.kernel @merge<block_m, d_v, part, output>(
     %absent = arith.cmpf oeq, %x, %lowest : f32
     %none = arith.constant 0.0 : f32
     %unit = arith.constant 1.0 : f32
-    %zero_or_nan = arith.subf %x, %x : f32 // NaN of NaN and +inf, which make the row NaN
+    %zero_or_nan = arith.subf %x, %x : f32 // NaN if x is NaN or +inf; this makes the row NaN
     %term = arith.addf %unit, %zero_or_nan : f32
     %weight = arith.select %absent, %none, %term : f32
     tile.yield %weight : f32
@@ -48,7 +48,7 @@ tile.kernel @merge<block_m, d_v, part, output>(
       %max = arith.maxnumf %x, %y : f32
       tile.yield %max : f32
     }
-    // -inf less -inf is 0 here: no part had keys so far.
+    // -inf minus -inf counts as 0 here: no part had keys so far.
     %alpha = tile.map %m1, %m2 : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
     ^body(%x: f32, %y: f32, %row: i32, %column: i32):
       %same = arith.cmpf oeq, %x, %y : f32
@@ -99,7 +99,7 @@ tile.kernel @merge<block_m, d_v, part, output>(
   %Y = tile.rescale %O by %inverse : !tile.tile<[block_m, d_v], f32>, !tile.tile<[block_m], f32>
   %L = tile.map %m, %l : (!tile.tile<[block_m], f32>, !tile.tile<[block_m], f32>) -> !tile.tile<[block_m], f32> {
   ^body(%x: f32, %sum: f32, %row: i32, %column: i32):
-    %log = math.log %sum : f32 // of 0: -inf, and x is -inf too
+    %log = math.log %sum : f32 // log 0 is -inf; then x is -inf too
     %y = arith.addf %x, %log : f32
     tile.yield %y : f32
   }

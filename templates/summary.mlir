@@ -1,18 +1,18 @@
-// The lowest and the highest element of each granule of a captured tensor: what a proof about a tile
-// asks instead of the elements (compiler/transforms/CaptureSummary.h has the layout).
+// The lowest and the highest element of each granule of a captured tensor. Proofs about a tile use them
+// instead of the elements (compiler/transforms/CaptureSummary.h has the layout).
 //
 //   low[p, r, g]  = min  x[p, rows r + i, columns g + j]     i < rows, j < columns
 //   high[p, r, g] = max  x[p, rows r + i, columns g + j]
 //
-// All numbers are i32 keys in the order of the elements. With is_float = 1, x holds floats, which are read
-// as the bits of f32: the key turns the bits below the sign where it is set, so keys order as numbers do,
-// -0 below +0. A NaN, which no order has, is below all others in `low` and above them in `high`: there the
-// two ends of i32 are NaNs again.
+// All numbers are i32 keys that have the order of the elements. With is_float = 1, x holds floats, and they are read
+// as the bits of f32. If the sign bit is set, the key inverts the other bits. So keys have the order of the numbers,
+// with -0 below +0. A NaN has no order. It counts as the lowest number in `low` and as the highest in `high`; the
+// least and the largest i32, read as keys, are NaNs.
 //
-// A work item owns block_m granules of one row of granules. Batches are the axes before the last two, the
-// extent Sk that of the second of them; heads are rows of granules. Reads clamp, so that the last granule
-// repeats the last element. x's first axis tells low from high where it is a summary itself, and planes
-// is 1; of a captured tensor planes is 0 and both are read at once.
+// A work item owns block_m granules of one row of granules. The axes before the last two are batches, and
+// Sk is the extent of the second of them; heads are rows of granules. Reads clamp their indices, so the last granule
+// repeats the last element. If x is itself a summary, its first axis separates low from high, and planes
+// is 1. If x is a captured tensor, planes is 0, and low and high are computed from the same elements.
 tile.kernel @summary<block_m, rows, columns, planes, element, is_float>(
     %$x: !tile.view<[?, ?, ?, ?, ?], element>, out %summary: !tile.view<[?, ?, ?], i32, contiguous>) {
   %granules = tile.work : !tile.block<query, block_m>
@@ -96,7 +96,7 @@ tile.kernel @summary<block_m, rows, columns, planes, element, is_float>(
     scf.yield %low2, %high2 : !tile.tile<[block_m], i32>, !tile.tile<[block_m], i32>
   }
 
-  // Kinds: 2 is min, 0 is max.
+  // The numbers of the kinds: 2 is min, 0 is max.
   %least = tile.total %low {kind = 2 : i32} : !tile.tile<[block_m], i32> -> !tile.tile<[block_m], i32>
   %most = tile.total %high {kind = 0 : i32} : !tile.tile<[block_m], i32> -> !tile.tile<[block_m], i32>
   %high_batch = arith.addi %batches, %batch : i32

@@ -1,18 +1,18 @@
-// New keys and values into pages, with rotary embedding of queries and keys (RoFormer, arXiv:2104.09864), in one launch.
+// Writes new keys and values into pages, and applies rotary embedding to queries and keys (RoFormer, arXiv:2104.09864), in one launch.
 //
-// Columns i and partner(i) of a row are turned by the angle of its position and of the pair:
+// Rotary embedding rotates columns i and partner(i) of a row by an angle that depends on the position and on the pair of columns:
 //
 //   first:  x cos - y sin        second:  y cos + x sin
 //
-// Pairs are (2 i, 2 i + 1) with interleaved = 1, (i, i + rotary / 2) with 0. Columns from `rotary` on stay, and so do all where it is
-// 0. cos and sin have a row for each position, and a column for each pair: whoever stretches positions does it there.
+// Pairs are (2 i, 2 i + 1) if interleaved is 1, and (i, i + rotary / 2) if it is 0. Columns from `rotary` on do not change; `rotary` may
+// be 0. cos and sin have a row for each position and a column for each pair. A method that scales positions does so in these tables.
 //
-// Token i of batch b stands at positions[b, i]; its key and value go to row slots[b, i] of the pages, all of whose rows follow one
-// another: rows are pages of one row. A token whose slot the pages do not have is not written, and one at position -1 reads that of 0.
-// Elements are `element`, of 8 bits, too: the pages hold K / k_scale and V / v_scale, of the kv head. A tensor without elements, or one
-// of zeros, is no scale.
+// Token i of batch b has the position positions[b, i]. Its key and value are written to row slots[b, i] of the pages; rows are numbered
+// through all pages, so the views have pages of one row. A token is not written if the pages have no such row. Position -1 is read as 0.
+// The pages have elements of type `element`, which may have 8 bits. They hold K / k_scale and V / v_scale, with a scale for each kv head.
+// If a scale's tensor is empty or its element is 0, there is no scale.
 //
-// A work item owns block_m tokens of a query head. The first of those that share a kv head writes its keys and values.
+// A work item owns block_m tokens of a query head. The first query head of each kv head also writes its keys and values.
 tile.kernel @write_pages<block_m, d_qk, d_v, padded_qk, padded_v, rotary, interleaved, input, element>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>,
     in %k_new: !tile.view<[B, Hkv, Sq, d_qk], input>, in %v_new: !tile.view<[B, Hkv, Sq, d_v], input>,
@@ -37,7 +37,7 @@ tile.kernel @write_pages<block_m, d_qk, d_v, padded_qk, padded_v, rotary, interl
   ^body(%none: f32, %row: i32, %column: i32):
     %token = arith.addi %first, %row : i32
     %position = tile.read %positions[%batch, %token] : !tile.view<[B, Sq], i32> -> i32
-    // The pair's number, whether this is its first column, and the other one.
+    // pair: the pair's number; is_first: whether this is the pair's first column; other: the pair's other column.
     %is_low = arith.cmpi slt, %column, %half : i32
     %less = arith.subi %column, %half : i32
     %more = arith.addi %column, %half : i32

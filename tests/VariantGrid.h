@@ -25,8 +25,7 @@ inline bool isWholeGrid() { return std::getenv("TESELA_WHOLE_GRID") != nullptr; 
 inline bool hasWholeGrid(std::string_view name) {
   constexpr std::string_view names[] = {
       "alibi", "causal", "causal_bottom_right", "full", "prefix_lm", "sliding_window", "softcap"};
-  return isWholeGrid() ||
-         std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return isWholeGrid() || std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 } // namespace tesela

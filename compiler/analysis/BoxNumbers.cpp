@@ -1,4 +1,4 @@
-//===- BoxNumbers.cpp - What a hook's f32 values can be over a box -*- C++ -*-===//
+//===- BoxNumbers.cpp - Bounds of f32 values over a box ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@ std::optional<BoxNumbers> BoxValues::numbers(Value value, ColumnBox *box) {
 }
 
 namespace {
-/// f32 operations on ends.
+/// Operations on f32 bounds.
 struct Ends {
   WideArithmetic &at;
   Value constant(float value) {
@@ -37,7 +37,7 @@ struct Ends {
   Value isNaN(Value a) { return compare(arith::CmpFPredicate::UNO, a, a); }
   Value min(Value a, Value b) { return at.builder.createOrFold<arith::MinNumFOp>(at.loc, a, b); }
   Value max(Value a, Value b) { return at.builder.createOrFold<arith::MaxNumFOp>(at.loc, a, b); }
-  /// Claims nothing where an end is NaN.
+  /// The interval [low, high], or the unbounded interval if an end is NaN.
   BoxNumbers unlessNaN(Value low, Value high, Value mayBeNaN) {
     Value broken = at.either(isNaN(low), isNaN(high));
     float infinity = std::numeric_limits<float>::infinity();
@@ -60,7 +60,8 @@ std::optional<BoxNumbers> BoxValues::findNumbers(Value value, ColumnBox *box) {
   if (!op) // the score itself
     return std::nullopt;
   auto operand = [&](unsigned index) { return numbers(op->getOperand(index), box); };
-  // x op y of two ends; infinities of both signs may meet inside only where they meet at ends.
+  // Combines the ends of x and y. If x op y can be NaN for infinities of both signs inside the
+  // intervals, it is NaN for the ends, too.
   auto corners = [&](auto combine) -> Result {
     Result a = operand(0), b = operand(1);
     if (!a || !b)
@@ -103,7 +104,7 @@ std::optional<BoxNumbers> BoxValues::findNumbers(Value value, ColumnBox *box) {
         Result result = corners([&](Value a, Value b) -> Value {
           return arith::MulFOp::create(at.builder, at.loc, a, b);
         });
-        // 0 inside and an infinity at an end give NaN although no two ends do.
+        // 0 inside one interval and an infinity at an end of the other give NaN, too.
         if (!result)
           return result;
         Value isInfinite = at.truth(false);
@@ -174,7 +175,7 @@ BoxTruth BoxValues::compareNumbers(arith::CmpFOp op, ColumnBox *box) {
   Ends ends{at};
   Value mayBeNaN = at.either(a->mayBeNaN, b->mayBeNaN);
   using Predicate = arith::CmpFPredicate;
-  // x < y (or x <= y) for some, for all; a NaN makes it false.
+  // x < y (or x <= y): for some pair, for all pairs. It is false for a NaN.
   auto below = [&](BoxNumbers x, BoxNumbers y, Predicate predicate) -> BoxTruth {
     Value always = ends.compare(predicate, x.high, y.low);
     return {ends.compare(predicate, x.low, y.high), at.either(mayBeNaN, at.inverse(always))};

@@ -1,4 +1,4 @@
-//===- BoxValues.cpp - What a hook's values can be over a box ---*- C++ -*-===//
+//===- BoxValues.cpp - Bounds of a hook's values over a box -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ static bool isPoint(BoxInterval a) { return a.low == a.high; }
 
 BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame &frame)
     : frame(frame), wide(outer, loc), body(body), outerBox{outer, Value(), Value(), 0} {
-  // A score's hook begins with the score itself.
+  // The first argument of a score's hook is the score; the last five are b, h, hkv, q and k.
   auto arguments = body.getArguments().take_back(5);
   hoisted.map(arguments[0], frame.batch);
   if (frame.lastHead)
@@ -55,7 +55,7 @@ BoxValues::BoxValues(OpBuilder &outer, Location loc, Block &body, const BoxFrame
 }
 
 //===----------------------------------------------------------------------===//
-// What a value depends on
+// Dependencies of a value
 //===----------------------------------------------------------------------===//
 
 BoxValues::Dependence BoxValues::dependence(Value value) {
@@ -64,9 +64,9 @@ BoxValues::Dependence BoxValues::dependence(Value value) {
   if (value == row || value == heads)
     return Dependence::row;
   Operation *op = value.getDefiningOp();
-  if (reductionOf(value)) // it takes every value of its interval in each box
+  if (reductionOf(value)) // an index: in each box it takes every value of its interval
     return Dependence::row;
-  if (!op || !body.getParent()->isAncestor(op->getParentRegion())) // b h hkv, what stands outside
+  if (!op || !body.getParent()->isAncestor(op->getParentRegion())) // b h hkv, values from outside
     return Dependence::none;
   auto [known, inserted] = dependences.try_emplace(op, Dependence::none);
   if (!inserted)
@@ -124,13 +124,13 @@ static BoxInterval negated(WideArithmetic &at, BoxInterval a) {
   return {low, isPoint(a) ? low : at.negate(a.low)};
 }
 
-/// For a factor above 0.
+/// factor · a, for a factor > 0.
 static BoxInterval scaled(WideArithmetic &at, int64_t factor, BoxInterval a) {
   Value low = at.times(factor, a.low);
   return {low, isPoint(a) ? low : at.times(factor, a.high)};
 }
 
-/// ⌊x / divisor⌋ for an x inside i32, as the kernel computes it, as i64.
+/// ⌊x / divisor⌋ as an i64, for an x inside i32, as the kernel computes it.
 static Value floorDivide(WideArithmetic &at, Value x, Value divisor) {
   Value narrow = at.narrow(x);
   return at.wide(attn::FloorDivOp::create(at.builder, at.loc, narrow.getType(), narrow, divisor));
@@ -150,8 +150,8 @@ BoxInterval BoxValues::boundsOf(const LinearForm &form, WideArithmetic &at, Valu
     bounds = sum(at, bounds, form.column > 0 ? BoxInterval{a, b} : BoxInterval{b, a});
   }
   if (attn::FloorDivOp op = form.quotient) {
-    // findLinear has seen that the operand is linear and the divisor uniform. Where the divisor is
-    // not positive `fits` is false, and these ends do not matter.
+    // findLinear has checked that the operand is linear and the divisor uniform. If the divisor is
+    // not positive, `fits` is false, and these ends are not used.
     BoxInterval x = boundsOf(*linear(op.getLhs()), at, first, last);
     Value least = at.constant(leastInteger), most = at.constant(mostInteger);
     Value divisor = hoist(op.getRhs());
@@ -190,7 +190,7 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     return LinearForm{{0, 1}, zero, {}, {}, 0, 0, mostInteger};
   if (value == heads)
     return LinearForm{{}, {wide.wide(frame.head), frame.lastHead}, {}, {}, 0, 0, mostInteger};
-  if (attn::ReduceOp reduce = reductionOf(value)) { // 0 where there is no round
+  if (attn::ReduceOp reduce = reductionOf(value)) { // from 0 to bound - 1; 0 if there is no round
     Value last = wide.max(wide.add(wide.wide(hoist(reduce.getBound())), -1), nothing);
     return LinearForm{{}, {nothing, last}, {}, {}, 0, 0, mostInteger};
   }
@@ -244,7 +244,7 @@ std::optional<LinearForm> BoxValues::findLinear(Value value) {
     }
   }
   if (!form) {
-    // What does not depend on the column is an offset all the same.
+    // A value that does not depend on the column is an offset, even if it is not linear.
     std::optional<BoxInterval> bounds;
     if (!dependsOnColumn(value))
       bounds = findInterval(value, &outerBox);
@@ -287,7 +287,7 @@ std::optional<BoxInterval> BoxValues::interval(Value value, ColumnBox *box) {
   return box->intervals[value] = result;
 }
 
-/// What is not linear.
+/// The interval of a value that is not linear.
 std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   Operation *op = value.getDefiningOp();
@@ -400,8 +400,8 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
       });
 }
 
-/// Whether the columns of a box that has as many as it may have leave every remainder: then only a
-/// narrower box would be worth a test.
+/// Whether a box with the full number of columns takes every remainder. Then only a narrower box
+/// could have a smaller interval than [0, C - 1].
 bool BoxValues::takesEveryRemainder(attn::FloorModOp op, ColumnBox *box) {
   std::optional<int64_t> divisor = constantOf(op.getRhs());
   std::optional<LinearForm> form = linear(op.getLhs());
@@ -421,7 +421,7 @@ BoxValues::ReadBox BoxValues::boxOf(tile::ReadOp read, ColumnBox *box) {
       continue;
     }
     std::optional<BoxInterval> ends = interval(index, box);
-    if (!ends) // any element of the axis
+    if (!ends) // nothing known: any element of the axis
       ends = BoxInterval{at.constant(leastInteger), at.constant(mostInteger)};
     low.push_back(at.narrow(ends->low));
     high.push_back(at.narrow(ends->high));
@@ -433,7 +433,7 @@ BoxValues::ReadBox BoxValues::boxOf(tile::ReadOp read, ColumnBox *box) {
   return result;
 }
 
-/// The ends of a read, in the element's type.
+/// The bounds of a read, in the element's type.
 std::optional<std::pair<Value, Value>> BoxValues::readBounds(tile::ReadOp read, ColumnBox *box) {
   WideArithmetic at(box->builder, wide.loc);
   auto [low, high, within] = boxOf(read, box);
@@ -505,8 +505,8 @@ BoxTruth BoxValues::findTruth(Value value, ColumnBox *box) {
       });
 }
 
-/// Whether what the rounds of a reduction read may be equal to `other`; null: `read` is no such
-/// read.
+/// Whether an element that the rounds of a reduction read may be equal to `other`. Null if `value`
+/// is not such a read.
 Value BoxValues::mayRoundsMeet(Value value, Value other, ColumnBox *box) {
   auto read = value.getDefiningOp<tile::ReadOp>();
   if (!read || !read->getParentOfType<attn::ReduceOp>())

@@ -41,7 +41,7 @@ std::optional<uint32_t> DiagonalSteps::find(Operation *op) {
     bool arePositions = positions.contains(a) && positions.contains(b);
     return arePositions ? std::optional<uint32_t>(0) : std::nullopt;
   }
-  return isa<arith::AddIOp>(op) ? *stepOfA + *stepOfB : *stepOfA - *stepOfB; // as i32 wraps
+  return isa<arith::AddIOp>(op) ? *stepOfA + *stepOfB : *stepOfA - *stepOfB; // wraps like i32
 }
 
 } // namespace tesela

@@ -1,10 +1,10 @@
-//===- DiagonalSteps.h - What is the same along diagonals -------*- C++ -*-===//
+//===- DiagonalSteps.h - Values that diagonals share ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// By how much the i32 of a body change from a pair of positions (q, k) to (q + 1, k + 1). What
-// follows from q - k alone does not change: a distance, its bucket, what a table holds at it.
+// How the i32 values of a body change from a pair of positions (q, k) to (q + 1, k + 1). Values
+// that depend only on q - k do not change: a distance, its bucket, the element of a table for it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_ANALYSIS_DIAGONALSTEPS_H
@@ -20,18 +20,18 @@ namespace tesela {
 
 class DiagonalSteps {
 public:
-  /// Nothing is known of the arguments of `body` but what `set` says. What stands outside is the
-  /// same everywhere.
+  /// Nothing is known about the arguments of `body` until `set` is called. Values from outside it
+  /// are the same everywhere.
   explicit DiagonalSteps(mlir::Block &body);
 
   void set(mlir::Value value, uint32_t step) { steps[value] = step; }
-  /// `value` counts positions, up by one, and does not wrap.
+  /// `value` is a position: it rises by one and does not wrap.
   void setPosition(mlir::Value value) {
     set(value, 1);
     positions.insert(value);
   }
 
-  /// 0 also of another type that does not change; nothing where it is not known.
+  /// The change of `value`, 0 if it is of another type and does not change; nullopt if not known.
   std::optional<uint32_t> of(mlir::Value value);
 
 private:

@@ -1,4 +1,4 @@
-//===- FollowsFrom.h - What a value is computed from ------------*- C++ -*-===//
+//===- FollowsFrom.h - The values that a value depends on -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,7 +9,7 @@
 
 namespace tesela {
 
-/// Whether `value` is one of those that `isSource` says, or follows from one.
+/// Whether `value`, or a value on which it depends, satisfies `isSource`.
 inline bool followsFrom(mlir::Value value, llvm::function_ref<bool(mlir::Value)> isSource) {
   llvm::SetVector<mlir::Value> seen;
   seen.insert(value);

@@ -1,4 +1,4 @@
-//===- MaskRegions.cpp - Which columns a block of rows can need -*- C++ -*-===//
+//===- MaskRegions.cpp - Columns that a block of rows needs -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,11 +11,11 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-// Far beyond every key and query, and far from the ends of i64.
+// Larger than every key and query, and far from the ends of i64.
 constexpr int64_t farAway = int64_t(1) << 40;
-// More cost more to test than they save; the library's masks have four at most.
+// More regions cost more tests than they save. The library's masks have at most four.
 constexpr size_t mostRegions = 8;
-// Runs that a loop keeps in order by itself; more are tested block by block.
+// A loop can sort so many runs. With more runs, blocks are tested one by one.
 constexpr size_t mostRuns = 4;
 
 /// A condition of a hook that holds in a region.
@@ -26,14 +26,14 @@ struct Rest {
   bool operator==(const Rest &) const = default;
 };
 
-/// i64 bounds, inclusive; null: none.
+/// i64 bounds, inclusive; null means no bound.
 struct Bounds {
   Value low, high;
 };
 
 struct Region {
-  Bounds row, column, distance; ///< of x, y, x - y
-  Value condition; ///< i1, the same for all columns: no point where it is false; null: true
+  Bounds row, column, distance; ///< of x, of y, of x - y
+  Value condition; ///< i1, the same for all columns: if false, the region is empty; null: true
   SmallVector<Rest, 1> rest;
 
   bool isUnbounded() const {
@@ -43,13 +43,13 @@ struct Region {
 
 using Union = SmallVector<Region>;
 
-/// The regions where a condition of a hook holds.
+/// Computes the regions in which a condition of a hook holds.
 class Cover {
 public:
   explicit Cover(BoxValues &values) : values(values), wide(values.wide) {}
 
   Union of(Value condition, bool negated);
-  /// Where a score is not -inf.
+  /// The regions in which a score is not -inf.
   Union ofScore(Value score);
   std::optional<Union> conjunction(ArrayRef<Region> a, ArrayRef<Region> b);
 
@@ -72,8 +72,8 @@ private:
 
   BoxValues &values;
   WideArithmetic &wide;
-  DenseMap<Value, Union> known[2]; ///< of a condition, of its negation
-  /// Of left + plus <= right: a minimum of a minimum asks for the same again and again.
+  DenseMap<Value, Union> known[2]; ///< regions of a condition, and of its negation
+  /// Regions of left + plus <= right. Nested minima ask for the same comparison again and again.
   DenseMap<std::tuple<Value, Value, int64_t>, std::optional<Union>> knownAtMost;
 };
 
@@ -100,7 +100,7 @@ std::optional<Union> Cover::conjunction(ArrayRef<Region> a, ArrayRef<Region> b) 
                     intersect(x.distance, y.distance), wide.both(x.condition, y.condition), x.rest};
       if (region.condition && matchPattern(region.condition, m_Zero()))
         continue;
-      for (const Rest &part : y.rest) // what both ask is asked once
+      for (const Rest &part : y.rest) // a condition of both occurs once
         if (!llvm::is_contained(region.rest, part))
           region.rest.push_back(part);
       result.push_back(region);
@@ -119,7 +119,7 @@ std::optional<Union> Cover::either(std::optional<Union> a, std::optional<Union> 
   return a;
 }
 
-/// left and right; where that is too much, the longer side becomes a rest.
+/// The regions of left && right. If there are too many, the side with more regions becomes a rest.
 Union Cover::all(Union a, Value left, bool leftNegated, Union b, Value right, bool rightNegated) {
   if (std::optional<Union> result = conjunction(a, b))
     return *result;
@@ -138,14 +138,14 @@ Value Cover::divideDown(Value x, int64_t divisor) {
   return arith::DivSIOp::create(wide.builder, wide.loc, moved, wide.constant(divisor));
 }
 
-/// Where form <= 0, for some offset in its interval.
+/// The regions in which form <= 0 for some offset in its interval.
 Union Cover::atMostZero(LinearForm form) {
   if (attn::FloorDivOp op = form.quotient) {
     if (form.column != 0) // y on both sides of the division
       return everything();
     LinearForm x = *values.linear(op.getLhs());
     Value divisor = wide.wide(values.hoist(op.getRhs()));
-    // What the quotient is compared with, moved inside what a quotient of i32 can reach.
+    // The other side of the comparison, clamped to the range of quotients of i32.
     Value rest = form.offset.low;
     if (form.row)
       rest = wide.add(rest, values.rowTerm(form.row).low);
@@ -187,7 +187,7 @@ Union Cover::atMostZero(LinearForm form) {
   return {region};
 }
 
-/// left + plus <= right.
+/// The regions of left + plus <= right.
 std::optional<Union> Cover::atMost(Value left, Value right, int64_t plus) {
   std::tuple comparison(left, right, plus);
   if (auto found = knownAtMost.find(comparison); found != knownAtMost.end())
@@ -255,12 +255,12 @@ std::optional<Union> Cover::compare(arith::CmpIOp op, bool negated) {
 //===--- conditions ---------------------------------------------------------===//
 
 Union Cover::of(Value condition, bool negated) {
-  // Chains of && and || can be thousands long: their links from the inside out, not by recursion.
+  // Chains of && and || can have thousands of links, so they are visited without recursion.
   DenseMap<Value, Union> &found = known[negated];
   SmallVector<Value> pending = {condition};
   while (!found.contains(condition)) {
     Value next = pending.back();
-    if (found.contains(next)) { // both sides of one link
+    if (found.contains(next)) { // both sides of a link may be the same value
       pending.pop_back();
       continue;
     }
@@ -397,7 +397,7 @@ static BoxFrame frameOf(WideArithmetic &wide, Value rows) {
           .rows = count};
 }
 
-/// Everywhere where the block has keys beyond Sk: no mask keeps these.
+/// The region of all pairs if the block has keys beyond Sk: no mask keeps these keys.
 static Region beyondTheKeys(WideArithmetic &wide, const BoxFrame &frame) {
   Region region;
   Value end = wide.add(frame.firstRow, frame.rows);
@@ -471,7 +471,7 @@ std::pair<Value, Value> MaskRegions::emitTest(OpBuilder &inner, Value first, Val
                                               int64_t count) {
   WideArithmetic at(inner, wide.loc);
   Value low = at.wide(first), high = at.wide(last);
-  // A box for each hook, shared by the regions whose columns are not bounded by themselves.
+  // One box for each hook, shared by regions without bounds on their columns.
   llvm::MapVector<BoxValues *, std::unique_ptr<ColumnBox>> shared;
   auto meets = [&](const Region &region, ColumnRange columns) -> Value {
     Value from = at.max(low, columns.low), to = at.min(high, at.add(columns.high, -1));
@@ -480,7 +480,7 @@ std::pair<Value, Value> MaskRegions::emitTest(OpBuilder &inner, Value first, Val
     llvm::MapVector<BoxValues *, std::unique_ptr<ColumnBox>> own;
     for (const Rest &rest : region.rest) {
       std::unique_ptr<ColumnBox> &box = (isGuarded ? own : shared)[rest.values];
-      if (!box && isGuarded) { // where the interval misses the box: one column of it, not less
+      if (!box && isGuarded) { // if the interval misses the box, one column of it is tested
         Value guarded = at.min(from, high);
         box.reset(new ColumnBox{inner, guarded, at.max(to, guarded), count});
       } else if (!box) {
@@ -488,7 +488,7 @@ std::pair<Value, Value> MaskRegions::emitTest(OpBuilder &inner, Value first, Val
       }
       BoxTruth truth = rest.values->truth(rest.condition, box.get());
       Value holds = rest.negated ? truth.mayBeFalse : truth.mayBeTrue;
-      if (holds && matchPattern(holds, m_One())) // as much as nothing
+      if (holds && matchPattern(holds, m_One())) // always true: nothing to test
         continue;
       restHasBounds |= bool(holds);
       result = at.both(result, holds);

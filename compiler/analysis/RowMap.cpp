@@ -23,7 +23,7 @@ RowPlace emitRowPlace(OpBuilder &builder, Location loc, Value row, int64_t heads
   return {head, position};
 }
 
-/// The shift by which `op` makes a position of a row; nothing where it does not.
+/// The shift with which `op` computes the position of a row; nullopt if it does not.
 static std::optional<int64_t> shiftOfRow(Operation *op, BlockArgument row) {
   APInt shift;
   auto position = dyn_cast_or_null<arith::ShRUIOp>(op);

@@ -1,10 +1,10 @@
-//===- SeldomMap.h - Maps beside which faster code stands -------*- C++ -*-===//
+//===- SeldomMap.h - Maps that run rarely -----------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile.map with the attribute `tile.seldom` is right for all elements where other code stands
-// beside it for what is common: a target may make it short rather than fast.
+// A tile.map with the attribute `tile.seldom` is right for all elements, and faster code runs in
+// the common case. So a target may make it short rather than fast.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_ANALYSIS_SELDOMMAP_H

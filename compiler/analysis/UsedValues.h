@@ -1,4 +1,4 @@
-//===- UsedValues.h - What an operation and its regions use -----*- C++ -*-===//
+//===- UsedValues.h - Values that an op and its regions use -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,7 +10,7 @@
 
 namespace tesela {
 
-/// The operands of `op`, and what its regions use from outside of it.
+/// The operands of `op`, and the values from outside it that its regions use.
 inline llvm::SmallVector<mlir::Value> valuesUsedBy(mlir::Operation &op) {
   llvm::SetVector<mlir::Value> used(op.operand_begin(), op.operand_end());
   mlir::getUsedValuesDefinedAbove(op.getRegions(), used);

@@ -9,8 +9,8 @@
 
 namespace tesela {
 
-/// Writes i64 and i1 operations at a place; what is constant is folded. A condition that is null is
-/// true.
+/// Writes i64 and i1 operations at an insertion point and folds constants. A condition that is null
+/// counts as true.
 class WideArithmetic {
 public:
   WideArithmetic(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
@@ -24,11 +24,11 @@ public:
   mlir::Value truth(bool value) {
     return mlir::arith::ConstantIntOp::create(builder, loc, value, 1);
   }
-  /// An i32 as i64.
+  /// Extends an i32 to i64.
   mlir::Value wide(mlir::Value value) {
     return fold<mlir::arith::ExtSIOp>(builder.getI64Type(), value);
   }
-  /// An i64 that is inside i32.
+  /// Truncates an i64 whose value fits into i32.
   mlir::Value narrow(mlir::Value value) {
     return fold<mlir::arith::TruncIOp>(builder.getI32Type(), value);
   }

@@ -12,13 +12,13 @@ namespace tesela {
 
 namespace {
 
-/// Far above what a grid needs; keeps a hostile text from exhausting the stack.
+/// The deepest nesting: far more than a grid needs. It protects the stack from a hostile text.
 constexpr int maxDepth = 64;
 
 bool isSpace(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-// A product of extents can leave 64 bits; the ends are then held, so that a
-// caller's check against a limit still sees a number above it.
+// A product of extents may leave 64 bits. It is then clamped to the largest or least
+// number, so that a caller's check against a limit still fails.
 int64_t saturatingAdd(int64_t a, int64_t b) {
   int64_t sum;
   if (!__builtin_add_overflow(a, b, &sum))
@@ -34,7 +34,7 @@ int64_t saturatingMultiply(int64_t a, int64_t b) {
                             : std::numeric_limits<int64_t>::max();
 }
 
-/// Rounded up; 0 where the divisor is not positive.
+/// a / b, rounded up; 0 if b is not positive.
 int64_t ceilDivide(int64_t a, int64_t b) {
   if (b <= 0)
     return 0;
@@ -74,7 +74,7 @@ Result<Expression> Expression::parse(std::string_view text) {
       return -1;
     }
 
-    /// "$doc.1"
+    /// Parses an extent such as "$doc.1".
     int parseCaptureExtent(std::string_view text) {
       size_t dot = text.rfind('.');
       std::string_view digits = dot == text.npos ? "" : text.substr(dot + 1);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The serialised form, little-endian: "TESELA\0A", the format's version (u32), the
-// fields' length (u64), the fields, SHA-256 over all before it. Numbers are fixed-width,
-// strings and lists begin with their length (u64).
+// The serialised form is little-endian: "TESELA\0A", the format's version (u32), the length
+// of the fields (u64), the fields, and SHA-256 over everything before it. Numbers have a fixed
+// width. Strings and lists begin with their length (u64).
 //
 //===----------------------------------------------------------------------===//
 #include "artifact/Digest.h"
@@ -57,7 +57,7 @@ public:
 };
 
 /// Reads what Writer writes. After the first failure everything reads as zero
-/// or empty, and `failed` says so.
+/// or empty, and `failed` is true.
 class Reader {
 public:
   explicit Reader(std::string_view bytes) : bytes(bytes) {}
@@ -107,12 +107,12 @@ public:
       return fail();
     value = Enum(number);
     if constexpr (std::is_same_v<Enum, ElementType>)
-      if (elementSize(value) == 0) // its numbers have a gap
+      if (elementSize(value) == 0) // the enum's numbers are not contiguous
         fail();
   }
   template <typename T> void list(std::vector<T> &values, size_t leastBytes) {
     uint64_t count = number(8);
-    if (count > bytes.size() / leastBytes) // more than the rest could hold
+    if (count > bytes.size() / leastBytes) // the remaining bytes cannot hold so many
       return fail();
     values.resize(count);
     for (T &value : values)
@@ -133,7 +133,7 @@ private:
   }
 };
 
-// One list of fields serves both directions.
+// The lists of fields serve reading and writing.
 
 template <typename Stream> void fields(Stream &stream, Expression &expression) {
   stream.field(expression);
@@ -216,7 +216,7 @@ template <typename Stream> void fields(Stream &stream, Artifact &artifact) {
 } // namespace
 
 std::string Artifact::serialize() const {
-  Artifact copy = *this; // the fields are listed once, for reading and writing
+  Artifact copy = *this; // `fields` takes a reference that is not const
   Writer body;
   fields(body, copy);
   Writer writer;

@@ -12,8 +12,8 @@
 namespace tesela {
 
 std::string KernelSpecification::canonicalText() const {
-  // The variant and the schedule may hold any text: their lengths keep two
-  // different specifications from ever reading the same.
+  // The variant, the schedule and others may contain any text. Their lengths make sure
+  // that two different specifications never have the same text.
   std::string text = "target " + target.name() + "\ninput " +
                      std::string(elementTypeName(inputType)) + "\nhead_dim_qk " +
                      std::to_string(headDimQk) + "\nhead_dim_v " + std::to_string(headDimV);
@@ -29,7 +29,7 @@ std::string KernelSpecification::canonicalText() const {
   std::map<std::string, double> sorted;
   for (const ConstantValue &constant : constants)
     sorted[constant.name] = constant.value;
-  for (const auto &[name, value] : sorted) // by its bits: each number is another kernel
+  for (const auto &[name, value] : sorted) // the bits of the value: each number is another kernel
     text += "\nconst " + std::to_string(name.size()) + " " + name + " " +
             std::to_string(std::bit_cast<uint64_t>(value));
   text += "\nvariant " + std::to_string(variantText.size()) + "\n" + variantText;

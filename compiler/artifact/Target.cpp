@@ -6,8 +6,8 @@
 
 namespace tesela {
 
-/// The compute capabilities that a target may name: those whose facts stand in
-/// compiler/targets/nvvm/ChipFacts.cpp, which artifacts are read without.
+/// The compute capabilities that a target may name: those of compiler/targets/nvvm/ChipFacts.cpp.
+/// They are repeated here because artifacts are read without that file.
 static constexpr int knownCapabilities[] = {80, 86, 87, 89, 90, 100, 103, 120};
 
 std::string Target::name() const {

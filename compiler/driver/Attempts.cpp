@@ -11,7 +11,7 @@
 
 namespace tesela {
 
-/// `overrides` apply where the specification's own schedule is silent.
+/// `overrides` apply to fields that the specification's own schedule does not name.
 static Attempt withSchedule(const KernelSpecification &specification, const char *overrides,
                             bool mustOverlap = false) {
   Attempt attempt{specification, /*isPlain=*/false, mustOverlap};
@@ -19,15 +19,15 @@ static Attempt withSchedule(const KernelSpecification &specification, const char
   return attempt;
 }
 
-/// Whether the schedule leaves `choice` open.
+/// Whether the schedule does not name `choice`.
 static bool isOpen(const KernelSpecification &specification, const char *choice) {
   return !llvm::StringRef(specification.schedule).contains(choice);
 }
 
-/// `specification` with two consumers, where it asks for gradients on a chip with warpgroup
-/// products and leaves the consumers open, or says how many.
+/// Attempts with roles, if `specification` computes gradients on a chip with warpgroup products,
+/// and its schedule has consumers or does not name them. They have two consumers by default.
 static std::vector<Attempt> withRoles(const KernelSpecification &specification) {
-  Schedule wanted; // where the schedule leaves it open
+  Schedule wanted; // fields that the schedule does not name keep these values
   wanted.consumers = 2;
   wanted.splitOutputs = true;
   Result<ChipFacts> facts = chipFacts(specification.target.sm);
@@ -38,7 +38,7 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
         has(tile::ScorePartialsOp::getOperationName())) ||
       !overrideSchedule(wanted, specification.schedule) || wanted.consumers == 0)
     return {};
-  // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h): narrow heads need
+  // A consumer computes 64 rows of dQ, or 64 of its columns (ProductShares.h). So narrow heads need
   // 128 queries in each step. They leave room for the next work item's keys and values.
   bool addsUp = has(tile::AccumulateOp::getOperationName());
   bool isNarrow = specification.headDimQk <= 64;
@@ -48,7 +48,7 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   if (addsUp)
     return {withSchedule(specification, "consumers = 2")};
   if (has(tile::ScorePartialsOp::getOperationName())) {
-    // Two products a pair, and nothing but sums between one iteration and the next.
+    // Two products for each pair; an iteration passes only sums to the next one.
     const char *wide = "consumers = 2, block_n = 128", *usual = "consumers = 2",
                *narrow = "consumers = 2, block_n = 32";
     return {withSchedule(specification, wide, /*mustOverlap=*/true),
@@ -59,8 +59,8 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
              *late = "consumers = 2, split_outputs = true, late_stages = 1",
              *narrow = "consumers = 2, split_outputs = true, block_n = 32";
-  // With a place of their own for dK and dV, the next keys and values come while these leave
-  // (length 512 and 2k: 1 to 5 % more; docs/log/2026-11-27-gradients-between-work-items.md).
+  // If dK and dV have a buffer of their own, the next keys and values are loaded while these are
+  // stored (length 512 and 2k: 1 to 5 %; docs/log/2026-11-27-gradients-between-work-items.md).
   const char *apart = isNarrow ? "consumers = 2, output_buffer = true, query_stages = 2"
                                : "consumers = 2, output_buffer = true";
   std::vector<Attempt> attempts;
@@ -76,10 +76,10 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   return attempts;
 }
 
-/// Gradients in five products without roles: a warp has 32 rows of keys, and where its registers do
-/// not hold dK and dV of these, other warps have the same rows and other columns. What comes first
-/// was the fastest measured (docs/performance.md), what comes later takes less shared memory, or
-/// has columns that do not divide so (ProductShares.h).
+/// Gradients with five products and without roles: a warp has 32 rows of keys. If its registers do
+/// not hold dK and dV for these rows, other warps have the same rows and other columns. The first
+/// attempt was the fastest measured (docs/log/2026-11-27-backward-mma-sync.md). Later ones need
+/// less shared memory, or are for columns that cannot be divided so (ProductShares.h).
 static std::vector<Attempt> withSharedRows(const KernelSpecification &specification) {
   Result<ChipFacts> facts = chipFacts(specification.target.sm);
   if (!facts)
@@ -98,8 +98,9 @@ static std::vector<Attempt> withSharedRows(const KernelSpecification &specificat
   if (widest <= 64) {
     texts = {narrow, whole, wholeEarly};
   } else if (widest <= 128) {
-    // Two thread blocks of four warps were as fast as one of eight for full rows, and faster for
-    // causal ones. One of four leaves half of the registers unused.
+    // Two thread blocks of four warps were as fast as one of eight for full attention, and faster
+    // for causal attention. A single thread block of four warps leaves half of the registers
+    // unused.
     constexpr int64_t bytesOfSquare = 112 * 1024;
     bool holdsTwo = 2 * (bytesOfSquare + reservedShared) <= facts->chipShared;
     if (holdsTwo)
@@ -114,9 +115,10 @@ static std::vector<Attempt> withSharedRows(const KernelSpecification &specificat
   return attempts;
 }
 
-/// `specification` without roles, where it asks for gradients on a GPU (docs/performance.md): a
-/// warp of narrow heads takes 32 rows, so that it reads the other operand half as often; with wide
-/// ones dK and dV have a kernel each, for a warp's registers do not hold the rows of both.
+/// `specification` without roles, if it computes gradients on a GPU. With narrow heads a warp has
+/// 32 rows, so that it reads the other operand half as often. With wide heads dK and dV have a
+/// kernel each, because a warp's registers do not hold the rows of both
+/// (docs/log/2026-11-27-backward.md).
 static std::vector<Attempt> withMoreRows(const KernelSpecification &specification) {
   Result<Template> source = findTemplate(specification.algorithm);
   if (!source || !llvm::StringRef(source->text).contains(tile::ScoreGradientOp::getOperationName()))
@@ -133,8 +135,8 @@ static std::vector<Attempt> withMoreRows(const KernelSpecification &specificatio
   return {};
 }
 
-/// The gradients on the host. Of long sequences, blocks of 128 keys read and write the sums of dQ
-/// half as often (docs/performance.md).
+/// The gradients on the host. For long sequences, blocks of 128 keys halve the reads and writes of
+/// the sums of dQ (docs/log/2026-11-27-host-cpu-gradients.md).
 static Attempt inParts(KernelSpecification specification) {
   specification.algorithm = "backward_in_parts";
   constexpr int64_t longFrom = 1024;
@@ -143,7 +145,7 @@ static Attempt inParts(KernelSpecification specification) {
   return {specification};
 }
 
-/// Each once: a schedule that names many choices leaves some attempts the same.
+/// Removes duplicates: if a schedule names many fields, some attempts are the same.
 static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
   std::vector<Attempt> result;
   for (const Attempt &each : attempts) {
@@ -168,11 +170,11 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     fused.algorithm = fusedBackwardAlgorithm;
     exact.algorithm = backwardAlgorithm;
     std::vector<Attempt> attempts = attemptsFor(exact);
-    // Where its products wait, two more products that do not are faster.
+    // With five products that wait for each other, seven products that do not are faster.
     std::vector<Attempt> roles = withRoles(fused);
     for (Attempt &each : roles)
       each.mustOverlap = true;
-    // By mma.sync five products were faster than seven wherever their tiles fit.
+    // With mma.sync five products were faster than seven wherever their tiles fit.
     if (roles.empty())
       roles = withSharedRows(fused);
     attempts.insert(attempts.begin(), roles.begin(), roles.end());

@@ -15,39 +15,39 @@ namespace tesela {
 /// One way to compile a specification: a template with a schedule.
 struct Attempt {
   KernelSpecification specification;
-  /// Its error is the one to tell where no attempt lowers: it leaves every choice as it was given.
+  /// If no attempt lowers, the error of a plain attempt is reported: it changes no field.
   bool isPlain = true;
-  /// It is taken only where a thread's registers hold the tiles of products that run beside each
-  /// other.
+  /// The attempt counts only if a thread's registers hold the tiles of products that run beside
+  /// each other.
   bool mustOverlap = false;
 };
 
-/// The ways to compile `specification`, the fastest first. There is more than one where the choice
-/// is left open and only the lowering knows whether it can be had:
+/// The ways to compile `specification`, the fastest first. There are several if the choice is open
+/// and only the lowering can say whether a way is possible:
 ///
-/// - `backward_fast` is `backward_fused` where its tiles fit, else `backward`. On a chip with
+/// - `backward_fast` is `backward_fused` if its tiles fit, and `backward` otherwise. On a chip with
 ///   warpgroup products both have roles, unless the schedule says otherwise. On the host it is
-///   `backward_in_parts`, whose sums no other thread touches.
+///   `backward_in_parts`, in which no two threads add to the same sum.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
-///   fast as mma.sync with heads of 64 and 128 (docs/performance.md). Where the registers do not
-///   hold dK and dV together, each has a kernel of its own (docs/decisions/pipeline.md); and then,
-///   so that 256 columns fit, what only products between a loop's first and last read has one
-///   stage, or a step has 32 queries or keys. Products that wait for each other come behind these.
-/// - Without roles, a warp of narrow heads has 32 rows, and of heads above 128 dK and dV have a
-///   kernel each. With five products it has 32 rows of all heads, and shares those of wider ones.
-/// - Wide heads need more shared memory than the chip has, but for smaller blocks or one stage.
+///   fast as mma.sync with heads of 64 and 128 (docs/log/2026-11-27-backward.md). If the registers
+///   do not hold both dK and dV, each has its own kernel (docs/decisions/pipeline.md). If that does
+///   not fit 256 columns either, tensors that only the middle products of a loop read have one
+///   stage, or a step has 32 queries or keys. Products that wait for each other come last.
+/// - Without roles, a warp of narrow heads has 32 rows; with heads above 128, dK and dV have a
+///   kernel each. With five products a warp always has 32 rows; it shares those of wider heads.
+/// - Wide heads may need smaller blocks or one stage to fit into shared memory.
 ///
-/// Attention itself has one: its heuristic knows what fits.
+/// Attention itself has only one way: its heuristic knows what fits.
 std::vector<Attempt> attemptsFor(const KernelSpecification &specification);
 
-/// Whether the next attempt may do what this one could not: roles that a template does not lower
-/// with, or too little shared memory.
+/// Whether another attempt may succeed after `error`: a template may not lower with roles, or
+/// shared memory may be too small.
 inline bool mayHelp(const Error &error) {
   return error.code() == Code::unsupported || error.code() == Code::invalidArgument;
 }
 
-/// What `attempt` gives for the first of `attempts` that lowers. The kernel's schedule tells which
-/// it was.
+/// The result of `attempt` for the first of `attempts` that lowers. The kernel's schedule says
+/// which one it was.
 template <typename T, typename Function>
 Result<T> firstToLower(const std::vector<Attempt> &attempts, Function attempt) {
   std::optional<Error> refusal;

@@ -10,14 +10,14 @@
 
 namespace tesela {
 
-/// What compile() knows before it makes code.
+/// The decisions that compile() makes before it makes code.
 struct ChosenKernel {
   Variant variant;
   VariantTraits traits;
   Schedule schedule;
 };
 
-/// The variant and the schedule that compile() would have; fails where it would.
+/// The variant and the schedule that compile() would use. Fails if compile() would fail so far.
 Result<ChosenKernel> chooseKernel(const KernelSpecification &specification);
 
 } // namespace tesela

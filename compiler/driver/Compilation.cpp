@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The pipeline as a table of contents: Compilation's methods, in their order.
+// The pipeline: the methods of Compilation, in the order in which they run.
 //
 //===----------------------------------------------------------------------===//
 #include "driver/Compilation.h"
@@ -46,8 +46,8 @@ static bool hasProducts(tile::KernelOp kernel) {
   return kernel.walk([](tile::DotOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// A loop over the batches of a tile loads its queries and dO anew, too: of wider heads two stages
-/// of all four do not fit beside each other.
+/// A kernel that owns its tiles loops over batches, so it also loads queries and dO in each step.
+/// With wider heads, two stages of all four tensors do not fit.
 static bool mayOwnTiles(const KernelSpecification &specification,
                         ArrayRef<ParameterGradient> gradients) {
   constexpr int widest = 128;
@@ -55,7 +55,7 @@ static bool mayOwnTiles(const KernelSpecification &specification,
          llvm::any_of(gradients, [](auto &each) { return each.coversAll; });
 }
 
-/// What stopped a stage: a fault of the user's own template, else a defect.
+/// The error of a failed stage: an invalid argument if the user's own template failed, else a bug.
 Error Compilation::failure(const char *stage) {
   if (!templateFile.empty())
     return Error(Code::invalidArgument,
@@ -77,7 +77,7 @@ Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, con
                         Verify verify) {
   PassManager passes(&context);
 #ifdef NDEBUG
-  // Behind each pass it costs more than the passes (docs/performance.md).
+  // Verifying after each pass takes longer than the passes (docs/log/2026-11-27-compile-time.md).
   passes.enableVerifier(verify == Verify::always);
 #endif
   addPasses(passes);
@@ -88,14 +88,14 @@ Status Compilation::run(llvm::function_ref<void(OpPassManager &)> addPasses, con
 }
 
 Status Compilation::choose() {
-  // Roles and the host ask for the form of the mask's tiles.
+  // Schedules with roles and schedules of the host depend on the form of the mask's tiles.
   bool asksForTiles = specification.isAttention();
   asksForTiles &= specification.target.kind == Target::Kind::host || chip.acceleratedPtx != 0;
   Result<VariantTraits> found = traitsOf(variant, asksForTiles, context);
   if (!found)
     return found.error();
   traits = *found;
-  if (specification.sharesPrefix()) // its kernels mask the other part, and read positions
+  if (specification.sharesPrefix()) // each kernel masks the other's keys, and reads positions
     traits.isMasked = traits.hasCaptures = true;
   Result<Schedule> chosen = chooseSchedule(specification, traits);
   if (!chosen)
@@ -113,7 +113,7 @@ Status Compilation::parse() {
     return parsed.error();
   variant = std::move(*parsed);
   module = emitVariant(variant, context);
-  if (isNone) // only now: its kernel may have that name
+  if (isNone) // not earlier: a kernel of the template may have this name
     variant.name = specification.algorithm;
   note("parse");
   return Status::success();
@@ -132,7 +132,7 @@ Status Compilation::bind() {
   if (!messages.empty())
     return failure("template");
   Schedule ofOthers = schedule.withoutRoles();
-  // On a GPU that is of products: elsewhere each warp has whole rows.
+  // On a GPU this field is for products. In other kernels each warp has whole rows.
   if (schedule.productRows > 0 && specification.target.kind != Target::Kind::host) {
     ofOthers.productRows = 0;
     ofOthers.warps = std::gcd(schedule.warps, schedule.blockM / 16);
@@ -165,7 +165,8 @@ Status Compilation::bind() {
     return bindings.error();
   TileBindOptions options;
   options.bindings.assign(bindings->begin(), bindings->end());
-  // What a template says of its tiles can be judged once they have extents, and passes trust it.
+  // Verify always: a template can be checked fully only when extents are known, and passes rely on
+  // it.
   auto addPasses = [&](OpPassManager &passes) {
     passes.addPass(createTileBind(options));
     passes.addPass(createTileSplitOutputs());
@@ -202,7 +203,7 @@ Status Compilation::bind() {
       "variant");
 }
 
-/// Where queries and keys lie is the caller's choice, and so are errors of it.
+/// The caller chooses where queries and keys lie, so errors of this step are the caller's.
 Status Compilation::placeViews() {
   Places place = placesOf(specification);
   Status status = run(
@@ -224,7 +225,7 @@ Status Compilation::placeViews() {
   return status;
 }
 
-/// The summaries that kernels read by now are made by kernels of their own.
+/// Adds a kernel for each summary that the kernels read.
 Status Compilation::addSummaryKernels() {
   for (tile::KernelOp kernel : kernels())
     if (Status status = checkParameterBytes(signatures.emplace_back(kernel)); !status)
@@ -245,7 +246,7 @@ Status Compilation::addSummaryKernels() {
   return Status::success();
 }
 
-/// It joins what queries get of a shared prefix and of their own keys.
+/// Adds the kernel that joins the results for a shared prefix and for each query's own keys.
 Status Compilation::addJoinKernel() {
   Result<OwningOpRef<ModuleOp>> parsed = parseTemplate("join_prefix");
   if (!parsed)
@@ -259,7 +260,7 @@ Status Compilation::addJoinKernel() {
   return Status::success();
 }
 
-/// A template that goes with that of the specification.
+/// Parses a second template that the specification's template needs.
 Result<OwningOpRef<ModuleOp>> Compilation::parseTemplate(const std::string &name) {
   Result<Template> source = findTemplate(name);
   if (!source)
@@ -273,7 +274,7 @@ Result<OwningOpRef<ModuleOp>> Compilation::parseTemplate(const std::string &name
   return parsed;
 }
 
-/// Of the kernels that sum gradients of parameters.
+/// Finds the gradients of parameters that the kernels sum.
 Status Compilation::findGradients() {
   if (!sumsGradients(kernels()))
     return Status::success();
@@ -285,7 +286,7 @@ Status Compilation::findGradients() {
   return Status::success();
 }
 
-/// They clear and round the sums of gradients.
+/// Adds the kernels that clear and round the sums of gradients.
 Status Compilation::addGradientKernels() {
   if (gradients.empty())
     return Status::success();
@@ -384,7 +385,7 @@ std::string Compilation::moduleText() {
 
 Artifact Compilation::makeArtifact() {
   Artifact artifact;
-  artifact.variantName = variant.name; // without one: the algorithm's
+  artifact.variantName = variant.name; // without a variant: the algorithm's name
   artifact.target = specification.target;
   artifact.inputType = specification.inputType;
   artifact.headDimQk = specification.headDimQk;
@@ -430,7 +431,7 @@ Artifact Compilation::makeArtifact() {
   return artifact;
 }
 
-/// For pipe-overlap-launches: a kernel may have several launches.
+/// Marks kernels for pipe-overlap-launches. A kernel may have several launches.
 void Compilation::markOrderOfLaunches() {
   Artifact plan = makeArtifact();
   auto mark = [&](const Launch &launch, StringRef attribute) {
@@ -443,15 +444,15 @@ void Compilation::markOrderOfLaunches() {
     }
 }
 
-/// For what widens e4m3. sm_89 has the instruction, too, but only in PTX 8.1, where its row of
-/// ChipFacts.cpp has 7.8, which drivers of CUDA 11.8 take.
+/// Marks kernels that may convert e4m3 with an instruction. sm_89 has it, too, but only from PTX
+/// 8.1 on. Its row in ChipFacts.cpp has PTX 7.8, which drivers of CUDA 11.8 accept.
 void Compilation::markConversions() {
   if (chip.sm >= 90)
     for (tile::KernelOp kernel : kernels())
       kernel->setAttr(nvvm::convertsAttr, UnitAttr::get(&context));
 }
 
-/// For pipe-place-buffers.
+/// Sets the attribute that pipe-place-buffers reads.
 void Compilation::markResidents() {
   int64_t residents = residentsOf(schedule, specification);
   if (residents == 0)

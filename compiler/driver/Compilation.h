@@ -43,25 +43,25 @@ public:
 
   Status checkSpecification();
   Status checkHeadDims();
-  Status parse();     ///< the variant's text → attn
-  Status choose();    ///< the schedule
-  Status bind();      ///< with the template → tile, bound and verified, the variant in its hooks
-  Status lowerCore(); ///< → maps, reductions, loops: what targets lower
+  Status parse();  ///< the variant's text → attn
+  Status choose(); ///< the schedule
+  Status bind();   ///< with the template → tile: bound, verified, with the variant in its hooks
+  Status lowerCore(); ///< → maps, reductions, loops, which targets lower
   Status lowerPipe(); ///< GPU: → pipe
   Status lowerNVVM(); ///< GPU: → LLVM IR
   Result<std::string> ptx();
   Result<HostObject> hostCode();
 
   ChosenKernel chosen() { return {std::move(variant), traits, schedule}; }
-  /// Needs the signature; of the code's needs it knows what is lowered so far.
+  /// Needs the signatures. It knows the needs of the code only as far as it is lowered.
   Artifact makeArtifact();
-  /// Dynamic shared memory of a kernel, by its symbol; after lowerPipe.
+  /// Dynamic shared memory of the kernel `symbol`, in bytes. Call it after lowerPipe.
   int64_t sharedBytesOf(const std::string &symbol) { return sharedBytes.at(symbol); }
   Result<std::string> emitStage(Stage stage);
 
 private:
   bool isHost() const { return specification.target.kind == Target::Kind::host; }
-  /// A template without its hooks needs none.
+  /// A template without hooks needs no variant.
   bool hasNoVariant() const {
     return !specification.isAttention() &&
            llvm::StringRef(specification.variantText).trim().empty();
@@ -87,14 +87,14 @@ private:
   void markConversions();
   void markResidents();
   std::string moduleText();
-  /// The template's kernels; those of summaries come behind them.
+  /// The template's kernels. Kernels of summaries come after them and are not included.
   llvm::SmallVector<tile::KernelOp> kernels() {
     auto all = llvm::to_vector(module->getOps<tile::KernelOp>());
     all.truncate(kernelCount);
     return all;
   }
 
-  /// Notes the time since the last note under `stage`.
+  /// Records the time since the last call under `stage`.
   void note(const char *stage) {
     auto now = std::chrono::steady_clock::now();
     if (times)
@@ -109,17 +109,17 @@ private:
   std::chrono::steady_clock::time_point lastNote = std::chrono::steady_clock::now();
   mlir::MLIRContext context;
   std::string messages;
-  std::string templateFile; ///< empty: the built-in one
+  std::string templateFile; ///< empty for a built-in template
   mlir::ScopedDiagnosticHandler diagnostics;
   Variant variant;
   VariantTraits traits;
   Schedule schedule;
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  size_t kernelCount = 0;                  ///< of the template
-  std::vector<KernelSignature> signatures; ///< of its kernels
+  size_t kernelCount = 0;                  ///< kernels of the template
+  std::vector<KernelSignature> signatures; ///< of the template's kernels
   Interface interface;
   SummaryPlan summaries;
-  std::vector<ParameterGradient> gradients; ///< that the template's kernels sum
+  std::vector<ParameterGradient> gradients; ///< those that the template's kernels sum
   GradientSums gradientSums;
   std::map<std::string, int64_t> sharedBytes;
   ChipFacts chip{};

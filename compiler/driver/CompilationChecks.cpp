@@ -1,4 +1,4 @@
-//===- CompilationChecks.cpp - What a compilation refuses -------*- C++ -*-===//
+//===- CompilationChecks.cpp - Errors of a specification --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -34,9 +34,9 @@ Status Compilation::checkSpecification() {
   return checkHeadDims();
 }
 
-/// Wider heads than `widestOfRows` are of forward attention alone.
+/// Only forward attention has heads wider than `widestOfRows`.
 Status Compilation::checkHeadDims() {
-  constexpr int widestQk = 576, widestV = 512; // of multi-head latent attention
+  constexpr int widestQk = 576, widestV = 512; // multi-head latent attention
   bool isForward = specification.isAttention();
   for (auto [dim, widest] :
        {std::pair(specification.headDimQk, widestQk), std::pair(specification.headDimV, widestV)}) {
@@ -78,7 +78,7 @@ Status Compilation::checkHooks() {
                   specification.algorithm));
 }
 
-/// Not every template has a place for dropout.
+/// Checks that the template has hooks for dropout, if dropout is requested.
 Status Compilation::checkDropout() {
   auto isHook = [](tile::DropoutOp) { return WalkResult::interrupt(); };
   if (!specification.dropout || module->walk(isHook).wasInterrupted())
@@ -90,8 +90,8 @@ Status Compilation::checkDropout() {
                            specification.algorithm));
 }
 
-/// What no other check tells of a template: a GPU's matrix instructions take 16 of the depth and of
-/// the columns at a time, and no more than 256 columns (PTX ISA, 9.7.14, 9.7.15).
+/// Checks the extents of products, which no other check does. A GPU's matrix instructions take 16
+/// of the depth and of the columns at a time, and at most 256 columns (PTX ISA, 9.7.14, 9.7.15).
 Status Compilation::checkProducts() {
   if (isHost())
     return Status::success();
@@ -101,7 +101,7 @@ Status Compilation::checkProducts() {
     auto result = cast<tile::TileType>(dot.getResult().getType());
     int64_t rows = result.getExtent(0), columns = result.getExtent(1);
     int64_t depth = a.getExtent(0) == rows ? a.getExtent(1) : a.getExtent(0);
-    // Where warps share rows, each has a part of the columns.
+    // If warps share rows, each has a part of the columns.
     int64_t own = columns / std::max<int64_t>(1, 16 * schedule.warps / std::max<int64_t>(rows, 1));
     if (rows % 16 == 0 && columns % 16 == 0 && depth % 16 == 0 && own <= 256)
       return WalkResult::advance();
@@ -117,7 +117,7 @@ Status Compilation::checkProducts() {
 }
 
 Status Compilation::checkParameterBytes(const KernelSignature &signature) {
-  constexpr int64_t limit = 4096; // of a kernel, in CUDA's C++ Programming Guide
+  constexpr int64_t limit = 4096; // bytes of a kernel's parameters (CUDA C++ Programming Guide)
   int64_t bytes = 0;
   for (const ArgumentSlot &slot : signature.slots()) {
     using Kind = ArgumentSlot::Kind;
@@ -135,7 +135,7 @@ Status Compilation::checkParameterBytes(const KernelSignature &signature) {
                   specification.variantFile, bytes, limit));
 }
 
-/// What the target lacks is no defect of the template or of the compiler.
+/// An op that the target cannot lower is not a bug of the compiler; the error says unsupported.
 Status Compilation::checkLowerable() {
   for (auto kernel : module->getOps<tile::KernelOp>())
     if (failed(verifyLowerable(kernel)))
@@ -145,7 +145,7 @@ Status Compilation::checkLowerable() {
   return Status::success();
 }
 
-/// Of an attempt that others follow.
+/// Checks an attempt that counts only if its products run beside each other.
 Status Compilation::checkOverlap() {
   for (auto kernel : module->getOps<tile::KernelOp>())
     if (mustOverlap && kernel->hasAttr(productsWaitAttr))
@@ -157,7 +157,7 @@ Status Compilation::checkOverlap() {
   return Status::success();
 }
 
-/// Counted in the IR. What a schedule of attention is chosen by is never less (PtxTest).
+/// Counts the bytes in the IR. The estimate for schedules of attention is never less (PtxTest).
 Status Compilation::checkSharedBytes() {
   for (const auto &[symbol, bytes] : sharedBytes)
     if (bytes > chip.blockShared)

@@ -16,7 +16,7 @@
 namespace tesela {
 namespace {
 
-/// compile(), on the stack that there is.
+/// compile(), on the current thread's stack.
 Result<Artifact> compileHere(const Attempt &attempt, CompileTimes *times,
                              const RequestLimits &limits) {
   Compilation compilation(attempt, times);
@@ -60,7 +60,7 @@ Result<Artifact> compileHere(const Attempt &attempt, CompileTimes *times,
   return artifact;
 }
 
-/// The attempt that is taken. Where there are several, that is known when they are lowered.
+/// The first attempt that lowers. If there is only one, it is not tried.
 Result<Attempt> taken(const std::vector<Attempt> &attempts) {
   if (attempts.size() == 1)
     return attempts.front();
@@ -121,12 +121,12 @@ Result<std::string> emit(const KernelSpecification &specification, Stage stage) 
   });
 }
 
-// TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so that no cache outlives a change.
+// TESELA_SOURCE_DIGEST is a hash of the compiler's sources, so every change makes caches invalid.
 std::string compilerVersion(Target::Kind kind) {
 #ifdef NDEBUG
   constexpr const char *build = "release";
 #else
-  constexpr const char *build = "debug"; // its kernels trap where a wait hangs
+  constexpr const char *build = "debug"; // its kernels trap if a wait does not end
 #endif
   std::string version = fmt::format("tesela {} {} {}, LLVM {}", TESELA_VERSION, build,
                                     TESELA_SOURCE_DIGEST, LLVM_VERSION_STRING);

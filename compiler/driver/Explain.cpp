@@ -1,4 +1,4 @@
-//===- Explain.cpp - What a kernel would do with the tiles ------*- C++ -*-===//
+//===- Explain.cpp - The kinds of a launch's tiles --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,14 +17,14 @@
 
 namespace tesela {
 
-/// Tiles that are counted, which takes some minutes, and heads that are told apart.
+/// The most tiles that are counted (some minutes), and the most heads that the map separates.
 static constexpr double maxTiles = double(int64_t(1) << 36), maxHeads = double(1 << 20);
 
-/// Rows that a thread takes at once: few enough that threads end at the same time, and a copy of
-/// the program for each is little.
+/// The rows of a work item: few enough that all threads end at about the same time. Each thread has
+/// its own copy of the program, which is small.
 static constexpr int64_t rowsOfItem = 32;
 
-/// Whether the mask, or a score that can be -inf, is computed from one of these indices.
+/// Whether the mask, or a score that may be -inf, depends on one of these indices.
 static bool maskUses(const Variant &variant, std::initializer_list<Index> indices) {
   auto uses = [&](NodeId root) {
     return std::ranges::any_of(variant.nodesOf(root), [&](NodeId id) {
@@ -48,26 +48,26 @@ static std::string render(const std::vector<LostProof> &proofs,
 
 namespace {
 
-/// One axis of a map: its blocks, which are `extent` long and cover `length` positions.
+/// The blocks of one axis of a map: `count` blocks of `extent` positions, over `length` positions.
 struct BlocksOfAxis {
   int64_t extent, count, length;
 
-  /// Positions of the blocks from `first` to before `end`.
+  /// The positions of the blocks from `first` to `end` - 1.
   int64_t positions(int64_t first, int64_t end) const {
     return std::min(end * extent, length) - first * extent;
   }
 };
 
-/// Some blocks of one head that walk over those of the other axis: rows of the map, or columns
-/// where blocks of keys walk.
+/// Some blocks of one head that visit blocks of the other axis: rows of the map, or columns of the
+/// map if blocks of keys visit blocks of queries.
 struct Rows {
-  size_t head; ///< of TileMap::heads
+  size_t head; ///< an index in TileMap::heads
   Point where;
-  int64_t first, end; ///< from a multiple of TileMap::cell on
+  int64_t first, end; ///< blocks; `first` is a multiple of TileMap::cell
 };
 
-/// Counts the tiles of all heads and fills in the kinds of their cells. Rows are evaluated on all
-/// threads.
+/// Counts the tiles of all heads and sets the kinds of their cells. All threads evaluate
+/// rows.
 class TileCount {
 public:
   TileCount(const TileProgram &program, const ExplainRequest &request, TileMap &map)
@@ -103,7 +103,7 @@ private:
 
   Status countRows(const Rows &rows) {
     TileProgram evaluated(program);
-    TileCounts counts; // of tiles that are visited
+    TileCounts counts; // of the visited tiles
     int64_t computedPairs = 0, cells = (walkedOver.count + map.cell - 1) / map.cell;
     std::vector<uint8_t> kindsOfCells; // a bit for each kind
     for (int64_t row = rows.first; row < rows.end; ++row) {
@@ -144,7 +144,7 @@ private:
     return Status::success();
   }
 
-  /// The kinds of a row of cells; of a column in the transpose.
+  /// Stores the kinds of a row of cells; in the transpose, of a column of cells.
   void store(HeadTiles &head, int64_t line, const std::vector<uint8_t> &kindsOfCells) {
     int64_t step = isTransposed() ? map.cellColumns() : 1;
     TileKind *to = head.kinds.data() + line * (isTransposed() ? 1 : map.cellColumns());
@@ -160,14 +160,14 @@ private:
   const TileProgram &program;
   const ExplainRequest &request;
   TileMap &map;
-  std::mutex mutex; ///< guards what follows, and the counts of map.heads
+  std::mutex mutex; ///< guards the next members, and the counts of map.heads
   int64_t done = 0;
   Status failure;
 };
 
 } // namespace
 
-/// explainTiles(), on the stack that there is.
+/// explainTiles(), on the current thread's stack.
 static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   Result<ChosenKernel> kernel = chooseKernel(request.specification);
   if (!kernel)
@@ -180,7 +180,7 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   TileMap &map = result.map;
   map.pass = request.pass;
   bool isTransposed = request.pass == TilePass::dkdv;
-  map.blockM = kernel->schedule.blockM / kernel->schedule.heads; // positions
+  map.blockM = kernel->schedule.blockM / kernel->schedule.heads; // in positions
   map.blockN = kernel->schedule.blockN;
   if (isTransposed)
     std::swap(map.blockM, map.blockN);
@@ -225,7 +225,7 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
       headTiles.batch = perBatch ? b : -1;
       headTiles.head = perHead ? h : -1;
       headTiles.kinds.resize(size_t(map.cellRows() * map.cellColumns()));
-      // Heads that share a block of queries share its tiles; those that share one of keys, too.
+      // Heads that share a block of queries, or a block of keys, share its tiles.
       int32_t sharing = extents.H / extents.Hkv, inSharing = h % sharing;
       int32_t together = isTransposed ? sharing : int32_t(kernel->schedule.heads);
       Point where{.b = b, .h = h - inSharing % together, .hkv = h / sharing};

@@ -21,7 +21,7 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-/// One attn.partial, with the rounds around it.
+/// An attn.partial, with the attn.rounds around it.
 struct Found {
   attn::PartialOp partial;
   SmallVector<attn::RoundsOp> rounds;
@@ -39,7 +39,7 @@ void find(Block &block, SmallVector<attn::RoundsOp> &around, std::vector<Found> 
   }
 }
 
-/// Whether the value of `root` follows from parameter `number` without a detour: as an f32.
+/// Whether the value of `root` depends on parameter `number` as an f32.
 bool isComputedFrom(const Variant &variant, NodeId root, int32_t number) {
   return llvm::any_of(variant.nodesOf(root), [&](NodeId id) {
     const Node &node = variant.nodes[id];
@@ -101,14 +101,14 @@ Result<Derivatives> textsOf(const Variant &variant, NodeId root, attn::VariantOp
   return result;
 }
 
-/// Notes the int() and floor of `roots` that something with a derivative goes into.
+/// Notes for each int() and floor in the score and the sink whose operand has a derivative.
 std::string notesOf(const Variant &variant, std::string_view text) {
   std::vector<bool> isNoted(variant.nodes.size());
   Diagnostics diagnostics(text, variant.file);
   for (NodeId root : {variant.score, variant.sink}) {
     if (root == kInvalid)
       continue;
-    // Whether a value has a derivative by something.
+    // Whether a value has a derivative other than 0.
     std::vector<bool> varies(variant.nodes.size());
     for (NodeId id : variant.nodesOf(root)) {
       const Node &node = variant.nodes[id];
@@ -144,7 +144,8 @@ Result<VariantGradient> gradientHere(const Variant &variant, std::string_view te
   OwningOpRef<ModuleOp> module = emitVariant(variant, context);
   auto op = *module->getOps<attn::VariantOp>().begin();
   FailureOr<attn::GradientOp> gradient = differentiate(op);
-  // Each op of a text has its rule: what fails is too large.
+  // Each op of the language has a rule, so the only possible failure is that the result is too
+  // large.
   if (failed(gradient))
     return Error(Code::unsupported, diagnostics.render());
   VariantGradient result;

@@ -21,11 +21,11 @@ using namespace mlir;
 
 namespace tesela {
 
-/// As of summaries: 64 elements by four warps.
+/// The same as for summaries: 64 elements for four warps.
 static constexpr StringLiteral scheduleText =
     "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>";
 
-/// A sum has two axes of its own, and Tensor::maxRank is 8.
+/// The largest rank of a gradient: exact sums have two more axes, and Tensor::maxRank is 8.
 static constexpr int64_t mostAxesOfSums = 6;
 
 bool sumsGradients(ArrayRef<tile::KernelOp> kernels) {
@@ -41,7 +41,7 @@ static bool isFloat(ElementType type) {
   return type == ElementType::f32 || type == ElementType::f16 || type == ElementType::bf16;
 }
 
-/// What stands against a gradient by `parameter`; success: nothing.
+/// An error if `parameter` cannot have a gradient.
 static Status checkHasGradient(const Parameter &parameter) {
   if (parameter.isConstant)
     return invalid(fmt::format("'{}' is a compile-time constant, which has no gradient: leave out "
@@ -54,7 +54,7 @@ static Status checkHasGradient(const Parameter &parameter) {
   return Status::success();
 }
 
-/// Those that `specification` names, each once.
+/// The parameters that `specification` names, each once.
 static Result<std::vector<std::string>> namedGradients(const KernelSpecification &specification,
                                                        const std::vector<Parameter> &parameters) {
   std::vector<std::string> names;
@@ -121,10 +121,10 @@ namespace {
 
 Expression expression(const std::string &text) { return Expression::parse(text).value(); }
 
-/// Of one parameter.
+/// The tensor, the workspace and the launches for one parameter's gradient.
 class Sums {
 public:
-  /// `type`: of the gradient's elements.
+  /// `type`: the type of the gradient's elements.
   explicit Sums(const ParameterGradient &gradient, ElementType type = ElementType::f32)
       : gradient(gradient), type(type) {}
 
@@ -151,7 +151,7 @@ public:
     return workspace;
   }
 
-  /// Zeros in the words of the sums, or in the gradient itself.
+  /// The launch that writes zeros to the words of the sums, or to the gradient itself.
   Launch clearing(tile::KernelOp kernel) const {
     if (!gradient.isDirect) {
       std::string words = std::to_string(exactWords);
@@ -166,7 +166,7 @@ public:
   Launch rounding(tile::KernelOp kernel) const {
     Launch launch = launchOf(kernel, {"1", "1", "1", product(0, gradient.rank), "1"});
     using Kind = ArgumentSlot::Kind;
-    int lastAxis = int(gradient.rank), halves = lastAxis + 1; // of the workspace
+    int lastAxis = int(gradient.rank), halves = lastAxis + 1; // axes of the workspace
     for (ArgumentSlot &slot : launch.slots) {
       if (slot.name == "gradient")
         slot.name = tensorName();
@@ -175,7 +175,7 @@ public:
       slot.name = gradient.viewName();
       if (slot.kind == Kind::data || slot.axis == 0)
         continue;
-      // All elements are one axis, the launch's Sq.
+      // All elements form one axis, which is the launch's Sq.
       bool isOfElements = slot.axis == 1;
       slot.axis = isOfElements ? lastAxis : halves;
       if (isOfElements && slot.kind == Kind::extent)
@@ -196,8 +196,8 @@ private:
     return launch;
   }
 
-  /// Of `planes` times `rows` rows of `length` elements, whose strides are those of `axes` of
-  /// `name`.
+  /// Clears `planes` times `rows` rows of `length` elements of `name`. `axes` are the axes whose
+  /// strides the planes and the rows have.
   static Launch clearing(tile::KernelOp kernel, const std::string &planes, const std::string &rows,
                          const std::string &length, const std::string &name,
                          std::pair<int64_t, int64_t> axes) {
@@ -215,7 +215,7 @@ private:
   std::string extent(int64_t axis) const {
     return gradient.isCapture ? fmt::format("${}.{}", gradient.name, axis) : "1";
   }
-  /// Of the extents of axes [first, end).
+  /// The product of the extents of axes [first, end), in the form of Expression.
   std::string product(int64_t first, int64_t end) const {
     std::string text = "1";
     for (int64_t axis = first; axis < end; ++axis)

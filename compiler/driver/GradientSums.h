@@ -3,12 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel with the hook tile.score_partials sums gradients of parameters. Which, the bindings
-// "gradient=slope" say; without one, all that the score and the sink have. The gradient of `slope`
-// is the tensor d_slope: f32 without gaps, of the extents of slope, or [1] of a scalar.
+// A kernel with the hook tile.score_partials sums gradients. Bindings such as "gradient=slope" name
+// parameters; without one, all parameters of the score and the sink have gradients. The gradient of
+// `slope` is the tensor d_slope: f32, contiguous, with the extents of slope ([1] for a scalar).
 //
-// Exact sums lie in workspaces. They, and what is added to directly, are cleared before the
-// template's kernels; exact sums are rounded behind them (templates/exact_sums.mlir).
+// Exact sums lie in workspaces. They, and gradients to which kernels add directly, are cleared
+// before the template's kernels; exact sums are rounded after them (templates/exact_sums.mlir).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_DRIVER_GRADIENTSUMS_H
@@ -22,12 +22,12 @@
 
 namespace tesela {
 
-/// A binding that names a parameter whose gradient is asked for: "gradient=".
+/// The prefix of bindings that name a parameter whose gradient is requested.
 inline constexpr llvm::StringLiteral gradientBinding = "gradient=";
 
 bool sumsGradients(llvm::ArrayRef<tile::KernelOp> kernels);
 
-/// The gradients that `specification` asks of `op`, which has `parameters`.
+/// The gradients that `specification` requests. `op` is the variant and has `parameters`.
 Result<std::vector<ParameterGradient>> askedGradients(const KernelSpecification &specification,
                                                       attn::VariantOp op,
                                                       const std::vector<Parameter> &parameters);
@@ -35,17 +35,17 @@ Result<std::vector<ParameterGradient>> askedGradients(const KernelSpecification 
 struct GradientSums {
   std::vector<TensorArgument> tensors;
   std::vector<Workspace> workspaces;
-  std::vector<Launch> before, behind; ///< the template's kernels
+  std::vector<Launch> before, behind; ///< launches before and after the template's kernels
 };
 
-/// Puts the kernels of the template `source`, exact_sums.mlir, behind those of `module`.
-/// `parameters`: the variant's.
+/// Adds the kernels of the template `source` (exact_sums.mlir) after those of `module`.
+/// `parameters`: those of the variant.
 mlir::FailureOr<GradientSums> addGradientSums(llvm::ArrayRef<ParameterGradient> gradients,
                                               llvm::ArrayRef<Parameter> parameters,
                                               mlir::ModuleOp module, mlir::ModuleOp source);
 
-/// Names what the slots of a template's kernel are of: d_slope where the kernel says
-/// "$slope.gradient".
+/// Sets the tensor names in the slots of a template's kernel: "$slope.gradient" becomes
+/// d_slope.
 void nameGradients(Launch &launch, llvm::ArrayRef<ParameterGradient> gradients);
 
 } // namespace tesela

@@ -30,13 +30,13 @@ std::optional<ElementType> elementTypeOf(Type type) {
     return ElementType::e4m3;
   if (type.isInteger(32))
     return ElementType::i32;
-  if (type.isInteger(8)) // as a bool lies in memory
+  if (type.isInteger(8)) // a bool in memory
     return ElementType::boolean;
   return std::nullopt;
 }
 
-/// An extent that is bound, in the prefix form of Expression. `ofTokens`: of a kernel whose launch
-/// has one batch of all tokens.
+/// A bound extent in the prefix form of Expression. `ofTokens`: the kernel's launch has one batch
+/// of all tokens.
 std::string prefixText(Attribute extent, bool ofTokens = false) {
   if (auto number = dyn_cast<IntegerAttr>(extent))
     return std::to_string(number.getInt());
@@ -96,7 +96,7 @@ private:
     return addTensor(kernel, argument, name, *type, *role);
   }
 
-  /// Whether the kernel writes the tensor; else it reads it.
+  /// Whether the kernel writes the tensor. If not, it reads it.
   static bool isStored(BlockArgument view) {
     return llvm::any_of(accessesOf(view), [](Operation *access) {
       return isa<tile::StoreOp, tile::AccumulateOp>(access);
@@ -115,7 +115,7 @@ private:
       tensor.extents.push_back(tile::isDynamicExtent(extent)
                                    ? std::nullopt
                                    : std::optional(Expression::parse(prefixText(extent)).value()));
-    // Queries whose rows are tokens: as many as there are numbers of tokens.
+    // If rows are tokens, there are as many queries as tokens.
     if (tile::isOfTokens(kernel) && tensor.role == Role::in && view.getRank() == 4 &&
         tile::staticExtent(view.getExtents()[0]) == 1 && !tensor.extents[2])
       tensor.extents[2] = Expression::parse(tokenExtents[3]).value();
@@ -130,11 +130,11 @@ private:
     for (auto [one, other] : llvm::zip(known->extents, tensor.extents)) {
       if (one && other && *one != *other)
         return differs(kernel, name);
-      one = one ? one : other; // what one kernel does not ask, another may
+      one = one ? one : other; // an extent that one kernel leaves open, another may have
     }
     if (tensor.role == Role::out)
       known->role = Role::out;
-    known->optional &= tensor.optional; // another kernel needs it
+    known->optional &= tensor.optional; // optional only if it is so for all kernels
     return Status::success();
   }
 
@@ -162,8 +162,8 @@ private:
                    "element type, with the same extents");
   }
 
-  /// A variant's is there by now; else the template's own, whose view says what the language's
-  /// declarations say of a variant's.
+  /// Adds a parameter of the template. Those of the variant have been added before. The view says
+  /// about it what the language's declaration says about a parameter of the variant.
   Status addParameter(tile::KernelOp kernel, const std::string &name, Type type) {
     if (std::ranges::count(interface.parameters, name, &Parameter::name))
       return Status::success();
@@ -180,7 +180,7 @@ private:
       Attribute extent = view.getExtents()[axis];
       if (auto symbol = dyn_cast<tile::SymbolAttr>(extent))
         parameter.extents.push_back({1, symbol.getName().str(), 0});
-      else if (tile::isDynamicExtent(extent)) // a name that nothing else has: it fits all extents
+      else if (tile::isDynamicExtent(extent)) // a name that occurs only here fits every extent
         parameter.extents.push_back({1, fmt::format("{}.{}", name, axis), 0});
       else if (std::optional<int64_t> number = tile::staticExtent(extent);
                number && *number <= INT32_MAX)

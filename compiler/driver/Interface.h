@@ -1,4 +1,4 @@
-//===- Interface.h - What kernels ask of a launch ---------------*- C++ -*-===//
+//===- Interface.h - The arguments of a plan's kernels ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,21 +13,21 @@
 
 namespace tesela {
 
-/// The arguments of a template's kernels together, as a launch plan has them.
+/// The arguments of all kernels of a template, as a launch plan has them.
 struct Interface {
   std::vector<TensorArgument> tensors; ///< in the order in which the kernels name them
   std::vector<Workspace> workspaces;
-  std::vector<Parameter> parameters; ///< the variant's, then the template's own
+  std::vector<Parameter> parameters; ///< the variant's, then the template's own ones
 };
 
-/// The extents B, H, Hkv, Sq and Sk of a launch whose rows are the tokens of all sequences.
+/// The extents B, H, Hkv, Sq and Sk of a launch in which the rows are the tokens of all sequences.
 inline constexpr std::array<const char *, 5> tokenExtents = {"1", "H", "Hkv", "$query_positions.0",
                                                              "Sk"};
 
-/// The interface of bound kernels. Arguments of one name are one tensor, which all kernels declare
-/// alike, but for extents that one of them leaves open; what one of them writes and a later one
-/// reads, the caller gets. `variant`: the parameters of the variant in their hooks.
-/// Code::invalidArgument where a declaration says too little.
+/// The interface of bound kernels. Arguments with the same name are one tensor. All kernels must
+/// declare it alike, except that one may leave extents open. A tensor that one kernel writes and a
+/// later one reads is an output of the plan. `variant`: the parameters of the variant in the hooks.
+/// Code::invalidArgument if a declaration is incomplete.
 Result<Interface> interfaceOf(llvm::ArrayRef<tile::KernelOp> kernels,
                               const std::vector<Parameter> &variant);
 

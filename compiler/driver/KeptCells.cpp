@@ -1,4 +1,4 @@
-//===- KeptCells.cpp - What a mask keeps of a sequence ----------*- C++ -*-===//
+//===- KeptCells.cpp - The kept pairs of a sequence's cells -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,14 +14,14 @@
 
 namespace tesela {
 
-/// Rows that a thread takes at once. A thread has a copy of the program for them.
+/// The rows of a work item. Each thread copies the program for its item.
 static constexpr int64_t rowsOfItem = 32;
 
 struct CellAnalysis::State {
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   std::unique_ptr<TileProgram> program;
   int64_t cell = 0;
-  uint32_t full = 0; ///< the work of a full cell
+  uint32_t full = 0; ///< the work of a cell in which every pair is kept
   Variant variant;
 };
 
@@ -30,7 +30,7 @@ CellAnalysis::~CellAnalysis() = default;
 
 namespace {
 
-/// What a mask, or a score that can be -inf, is computed from.
+/// The parameters and indices on which a mask, or a score that may be -inf, depends.
 struct UsedByMask {
   std::vector<bool> parameters;
   bool batch = false, head = false;
@@ -62,20 +62,21 @@ private:
   }
 };
 
-/// What partial cells come to, by a look at some pairs of each. It is an estimate, and decides
-/// nothing but who gets which cell.
+/// Estimates the work of partial cells by testing some pairs of each. The estimate only decides
+/// which GPU gets which cell.
 class Samples {
 public:
   Samples(const Interpreter &mask, const Extents &extents, int64_t cell, uint32_t full)
       : mask(mask), extents(extents), cell(cell), full(full) {}
 
-  /// Adds `times` the work of partial cells of a row to `work`, which has a place for each column.
+  /// Adds `times` the work of partial cells of a row to `work`, which has an element for each
+  /// column.
   void add(const Point &where, int64_t row, llvm::ArrayRef<int64_t> columns, uint32_t times,
            uint32_t *work) {
     keys.resize(columns.size());
     keeps.resize(keys.size());
     kept.assign(columns.size(), 0);
-    // A tile is computed whole.
+    // With one tile for each cell nothing is tested: a tile is computed whole.
     uint32_t looked = full > 2 ? uint32_t(side) : 0;
     for (uint32_t i = 0; i < looked; ++i) {
       auto at = [&](int64_t part) { return (2 * part + 1) * cell / (2 * side); };
@@ -89,7 +90,7 @@ public:
     }
     for (size_t column = 0; column < columns.size(); ++column) {
       uint32_t each = full;
-      // The border of what is kept cuts tiles: some n of n * n.
+      // The border of the kept pairs cuts about n of n * n tiles.
       if (looked > 0)
         each = std::clamp((full * kept[column] + looked / 2) / looked + 1, uint32_t(1), full);
       work[columns[column]] += times * each;
@@ -97,9 +98,9 @@ public:
   }
 
 private:
-  /// Pairs of a cell that are looked at: one in each of so many rows and columns, and one in each
-  /// box of a sixteenth of the cell, however wide (Hammersley's points in base 2). So the border of
-  /// a document, and a diagonal, is met to a sixteenth.
+  /// The number of tested pairs of a cell. There is one pair in each of `side` rows and `side`
+  /// columns, and in each box with a sixteenth of the cell's area (Hammersley's points in base 2).
+  /// So the border of a document, or a diagonal, is found to a sixteenth of the cell.
   static constexpr int64_t side = 16;
   static int64_t reversed(uint32_t of) {
     return (of & 1) << 3 | (of & 2) << 1 | (of & 4) >> 1 | (of & 8) >> 3;
@@ -145,7 +146,7 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
   int64_t cell = state->cell;
   rows = (extents.Sq + cell - 1) / cell;
   columns = (extents.Sk + cell - 1) / cell;
-  constexpr int64_t mostCells = int64_t(1) << 26; // 256 MB of counts
+  constexpr int64_t mostCells = int64_t(1) << 26; // 256 MB of numbers
   if (rows > mostCells / std::max<int64_t>(columns, 1))
     return Error(Code::invalidArgument,
                  "cells of " + std::to_string(cell) + " are " + std::to_string(rows) + " x " +
@@ -162,7 +163,7 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
   if (!mask)
     return mask.error();
 
-  // Heads of one row add to the same cells, so that a thread takes the rows of all heads.
+  // All heads of a row add to the same cells, so one thread takes a row for all heads.
   int64_t items = (rows + rowsOfItem - 1) / rowsOfItem;
   std::mutex mutex;
   Status failure;

@@ -11,7 +11,7 @@ namespace tesela {
 
 namespace {
 
-/// Chains of 2040 terms compiled in 8 MiB, not in 1. A build with sanitizers needs more.
+/// Chains of 2040 terms compile with 8 MiB, but not with 1 MiB. Sanitizers need more.
 constexpr size_t stackBytes = size_t(64) << 20;
 
 struct Task {

@@ -12,13 +12,13 @@
 
 namespace tesela {
 
-/// Calls `work` once, on a thread with a stack of 64 MiB of which only the used pages are taken,
-/// and waits. What it throws passes on. Where the system gives no such thread, in this one.
+/// Calls `work` once, on a thread with a stack of 64 MiB (only used pages take memory), and waits.
+/// An exception is passed on. If the system cannot create such a thread, calls it on this thread.
 void runOnLargeStack(llvm::function_ref<void()> work);
 
-/// What `work` gives there. Passes of ours, of MLIR and of LLVM recurse along chains of operations,
-/// and a variant's may be thousands long; the stack of a caller's thread may be small (128 KiB with
-/// musl, 1 MiB in Java's).
+/// Returns the result of `work`, run by runOnLargeStack. Passes of Tesela, MLIR and LLVM recurse
+/// along chains of operations, and those of a variant may have thousands of links. The stack of the
+/// caller's thread may be small (128 KiB with musl, 1 MiB in Java).
 template <typename Work> auto onLargeStack(Work work) -> decltype(work()) {
   std::optional<decltype(work())> result;
   runOnLargeStack([&] { result.emplace(work()); });

@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.cpp - What a tuner may try ------------*- C++ -*-===//
+//===- ScheduleCandidates.cpp - Schedules that a tuner may try --*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -20,11 +20,11 @@ namespace tesela {
 
 namespace {
 
-/// Rows of blocks that are looked at: the shape of every mask of the library shows in them, and all
-/// extents of blocks together take a fraction of a second.
+/// The most rows of blocks that are evaluated. They show the shape of every mask of the library,
+/// and all extents of blocks together take a fraction of a second.
 constexpr int64_t mostRows = 32;
 
-/// What the score computes for each pair. Terms of the row alone are computed once a row.
+/// Counts the score's operations for each pair. Terms that depend only on the row are not counted.
 void countScore(const Variant &variant, CostedLaunch &launch) {
   for (NodeId id : variant.nodesOf(variant.score)) {
     const Node &node = variant.nodes[id];
@@ -52,7 +52,7 @@ void countScore(const Variant &variant, CostedLaunch &launch) {
   }
 }
 
-/// The tiles of a launch by the extents of its blocks.
+/// The tiles of a launch, for each pair of block extents.
 class TileCounts {
 public:
   TileCounts(const Variant &variant, const Bindings &bindings)
@@ -102,7 +102,7 @@ private:
   }
 };
 
-/// scheduleCandidates(), on the stack that there is.
+/// scheduleCandidates(), on the current thread's stack.
 Result<std::vector<ScheduleCandidate>> candidatesHere(const CandidateRequest &request) {
   const KernelSpecification &specification = request.specification;
   const Extents &extents = request.bindings.extents;
@@ -114,7 +114,8 @@ Result<std::vector<ScheduleCandidate>> candidatesHere(const CandidateRequest &re
   if (!schedules)
     return schedules.error();
 
-  // What compile() chooses for gradients is known when it is lowered.
+  // For gradients, compile() decides only during lowering, so the heuristic's schedule may be
+  // missing.
   std::string heuristic = kernel->schedule.pinnedText();
   if (std::ranges::find(*schedules, heuristic, &Schedule::pinnedText) == schedules->end())
     schedules->push_back(kernel->schedule);

@@ -1,5 +1,5 @@
-# Writes OUTPUT with a digest of the sources that decide what the compiler makes. Touches it only
-# when the digest changes.
+# Writes OUTPUT with a digest of the sources on which the generated code depends. Writes it only
+# if the digest has changed.
 file(GLOB_RECURSE files
   ${SOURCE_DIR}/compiler/*.cpp ${SOURCE_DIR}/compiler/*.h ${SOURCE_DIR}/compiler/*.td
   ${SOURCE_DIR}/dialects/*.cpp ${SOURCE_DIR}/dialects/*.h ${SOURCE_DIR}/dialects/*.td

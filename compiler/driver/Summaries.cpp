@@ -17,13 +17,13 @@ using namespace mlir;
 
 namespace tesela {
 
-/// 64 granules by four warps: few enough that 32 k elements are 32 thread blocks.
+/// 64 granules for four warps. So a tensor of 32 k elements still gives 32 thread blocks.
 static constexpr llvm::StringLiteral scheduleText =
     "#tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>";
 
 namespace {
 
-/// The launches of one summary.
+/// The launches that compute one summary.
 class SummaryLaunches {
 public:
   SummaryLaunches(const CaptureSummary &summary, Type element)
@@ -40,7 +40,7 @@ public:
   }
 
   std::string symbol(int64_t level) const {
-    // "summary0_doc" of "$doc.summary0", and what tells it from others of the tensor.
+    // "summary0_doc" for "$doc.summary0", plus the suffix that separates several summaries of it.
     std::string shape =
         summaryName(summary, level).substr(summary.capture.size() + sizeof(".summary0") - 1);
     llvm::replace(shape, '.', '_');
@@ -103,8 +103,8 @@ private:
                        level == 0 ? granuleColumns : granuleColumns * granulesOfGroup);
   }
 
-  /// Which axis of the source is axis `axis` of the template's [planes, leading, leading, rows,
-  /// columns]; -1: none.
+  /// The axis of the source that is axis `axis` of the template's [planes, leading, leading, rows,
+  /// columns]; -1 if there is none.
   int sourceAxis(int64_t level, int axis) const {
     if (axis == 0)
       return level == 0 ? -1 : 0;
@@ -115,13 +115,13 @@ private:
   }
 
   const CaptureSummary &summary;
-  Type element; ///< of the captured tensor
+  Type element; ///< the element type of the captured tensor
   size_t rank;
 };
 
 } // namespace
 
-/// A bound copy of the template's kernel.
+/// A bound copy of the template's kernel, named `symbol`.
 static FailureOr<OwningOpRef<ModuleOp>> instantiate(ModuleOp source, const std::string &symbol,
                                                     const std::vector<std::string> &bindings) {
   OwningOpRef<ModuleOp> copy = source.clone();
@@ -149,7 +149,7 @@ struct TypedSummary {
 };
 } // namespace
 
-/// Those that any of `kernels` reads, each once, with all levels that are read.
+/// The summaries that any of `kernels` reads, each once, with all levels that are read.
 static std::vector<TypedSummary> mergedSummaries(ArrayRef<tile::KernelOp> kernels) {
   std::vector<TypedSummary> merged;
   for (tile::KernelOp kernel : kernels)

@@ -1,4 +1,4 @@
-//===- Summaries.h - The launches that make summaries -----------*- C++ -*-===//
+//===- Summaries.h - The launches that compute summaries --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,18 +14,18 @@
 
 namespace tesela {
 
-/// What a plan has beside its main launches.
+/// The workspaces and launches that a plan needs for summaries.
 struct SummaryPlan {
   std::vector<Workspace> workspaces;
-  std::vector<Launch> launches; ///< in order, before the main ones
+  std::vector<Launch> launches; ///< in order; they run before the main launches
 };
 
 /// Whether one of `kernels` reads a summary (CaptureSummary.h).
 bool needSummaries(llvm::ArrayRef<tile::KernelOp> kernels);
 
-/// Puts a kernel behind `kernels` for each level of each summary that they read, made of the one
-/// tile.kernel of `source`, the parsed templates/summary.mlir, whose parameters it binds. Fails
-/// with a diagnostic.
+/// Adds a kernel after `kernels` for each level of each summary that they read. Each is a bound
+/// copy of the tile.kernel of `source`, the parsed templates/summary.mlir. Fails with a
+/// diagnostic.
 mlir::FailureOr<SummaryPlan> addSummaries(llvm::ArrayRef<tile::KernelOp> kernels,
                                           mlir::ModuleOp source);
 

@@ -41,14 +41,14 @@ Places placesOf(const KernelSpecification &specification) {
     else if (name == "values")
       place.values = value.str();
     else if (name == "page" && value.getAsInteger(10, place.page))
-      place.page = -1; // no number
+      place.page = -1; // the value is not a number
   }
-  if (place.keys != "paged") // a parameter of the template's own
+  if (place.keys != "paged") // then `page` is a parameter of the template
     place.page = 0;
   return place;
 }
 
-/// A number, or an element type.
+/// Whether `text` is a number or an element type.
 static bool isValue(StringRef text) {
   int64_t number;
   if (!text.getAsInteger(10, number))
@@ -57,7 +57,7 @@ static bool isValue(StringRef text) {
   return llvm::is_contained(types, text);
 }
 
-/// The names of the kernels' parameters, each once.
+/// The names of all kernels' parameters, each once.
 static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
   std::vector<std::string> names;
   for (tile::KernelOp kernel : kernels)
@@ -69,7 +69,7 @@ static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
   return names;
 }
 
-/// What a shared prefix needs of the other bindings.
+/// Checks that the other bindings fit a shared prefix.
 static Status checkPrefix(const KernelSpecification &specification) {
   Places place = placesOf(specification);
   if (place.prefix.empty())
@@ -111,7 +111,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     bindings.push_back(fmt::format("sum_batches={:d}", sumsBatches));
     bindings.push_back(fmt::format("sum_heads={:d}", sumsHeads));
   }
-  // What has a value, and what of it is no caller's to give.
+  // The parameters that have a value. The caller must not give those before `derived`.
   std::vector<std::string> bound = {"block_m", "block_n", "heads"};
   for (const std::string &binding : bindings)
     bound.push_back(binding.substr(0, binding.find('=')));
@@ -144,7 +144,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
   bool isPaged = placesOf(specification).keys == "paged";
   for (const std::string &binding : specification.bindings) {
     if (!gradients.empty() && StringRef(binding).starts_with(gradientBinding))
-      continue; // the gradients say what follows from it
+      continue; // its meaning is in `gradients`
     if (std::string name = StringRef(binding).split('=').first.str();
         llvm::is_contained(placeBindings, std::string_view(name)) || (name == "page" && isPaged)) {
       if (llvm::is_contained(places, name))

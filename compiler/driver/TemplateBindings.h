@@ -14,21 +14,21 @@
 
 namespace tesela {
 
-/// The options of tile-place-views and tile-narrow-keys, by the bindings that every template has.
-/// The passes say what is wrong with a value.
+/// The options of tile-place-views and tile-narrow-keys, from the bindings that every template has.
+/// The passes report wrong values.
 struct Places {
   std::string queries = "dense", keys = "dense", positions = "begin";
   int64_t page = 0;
   std::string cache, scales = "head"; ///< cache: empty, or the element type of keys and values
-  std::string prefix;                 ///< empty, or shared
-  std::string values;                 ///< empty, or `keys`
+  std::string prefix;                 ///< empty, or "shared"
+  std::string values;                 ///< empty, or "keys"
 };
 Places placesOf(const KernelSpecification &specification);
 
-/// `name=value` for the parameters of `kernels`, as tile-bind takes them: those that follow from
-/// the specification's fields and from the `gradients` that are asked for, then its bindings. The
-/// schedule gives block_m, block_n and heads.
-/// Code::invalidArgument where a parameter is left without a value, or a binding is none of theirs.
+/// `name=value` for the parameters of `kernels`, as tile-bind takes them: first those that follow
+/// from the specification's fields and from the requested `gradients`, then its bindings. The
+/// schedule gives block_m, block_n and heads. Code::invalidArgument if a parameter has no value, or
+/// a binding names no parameter.
 Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
                                                   llvm::ArrayRef<tile::KernelOp> kernels,
                                                   llvm::ArrayRef<ParameterGradient> gradients);

@@ -15,12 +15,12 @@ namespace tesela {
 
 struct Template {
   std::string text;
-  std::string file; ///< empty: the one in the library
+  std::string file; ///< empty for a built-in template
 };
 
-/// templates/NAME.mlir, a name of letters, digits and underscores: the file in the folder that
-/// setTemplateFolder (Compile.h) named, or the one in the library. The folder of those who name one
-/// has a forward.mlir; of the others it may have any.
+/// templates/NAME.mlir; the name consists of letters, digits and underscores. If setTemplateFolder
+/// (Compile.h) has named a folder, the file is read there. A folder must have a forward.mlir; for
+/// all other names, files in it are optional.
 Result<Template> findTemplate(const std::string &name);
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- TraitsOf.cpp - What of a variant decides its schedule --------------===//
+//===- TraitsOf.cpp - The traits of a variant for its schedule ------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,7 +10,7 @@
 
 namespace tesela {
 
-/// Whether what `node` reduces follows from a key or from its score.
+/// Whether `node` is a reduction whose terms depend on a key or on the score.
 static bool isReductionForPairs(const Node &node) {
   return isReduction(node.op) &&
          (node.dependsOnScore || (node.indices >> static_cast<int>(Index::k) & 1) != 0);
@@ -22,7 +22,7 @@ static bool readsBooleans(const Variant &variant) {
   });
 }
 
-/// Whether the score reads elements of 16 bits at the key.
+/// Whether the score reads 16-bit elements at the key.
 static bool readsHalves(const Variant &variant) {
   return std::ranges::any_of(variant.nodesOf(variant.score), [&](NodeId id) {
     const Node &node = variant.nodes[id];
@@ -31,12 +31,12 @@ static bool readsHalves(const Variant &variant) {
   });
 }
 
-/// Keys of the narrowest block that is chosen where nobody asks for one: what needs no test of
-/// these (a remainder by a divisor that is no larger) needs none of wider blocks. All else has one
-/// form for blocks of every extent.
+/// Keys of the narrowest block that the heuristics choose. If a mask needs no test for such blocks
+/// (a remainder by a divisor that is not larger), it needs none for wider blocks. All other masks
+/// have the same form for blocks of every extent.
 static constexpr int64_t narrowestBlock = 32;
 
-/// Nodes of a tested mask beside which the widest blocks spill nothing (AssemblyTest).
+/// Nodes of a tested mask with which the widest blocks spill no registers (AssemblyTest).
 static constexpr size_t shortMask = 20;
 
 Result<VariantTraits> traitsOf(const Variant &variant, bool asksForTiles,

@@ -1,4 +1,4 @@
-//===- TraitsOf.h - What of a variant decides its schedule ------*- C++ -*-===//
+//===- TraitsOf.h - The traits of a variant for its schedule ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -12,7 +12,7 @@
 
 namespace tesela {
 
-/// `asksForTiles`: also of which form the mask's tiles are, which takes some milliseconds.
+/// `asksForTiles`: also finds the form of the mask's tiles, which takes some milliseconds.
 Result<VariantTraits> traitsOf(const Variant &variant, bool asksForTiles,
                                mlir::MLIRContext &context);
 

@@ -16,7 +16,7 @@ namespace {
 
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
-/// "; the variant has the const parameters window, cap".
+/// The end of a message, for example "; the variant has the const parameters window, cap".
 std::string knownConstants(const Variant &variant) {
   std::string names;
   for (const Parameter &parameter : variant.parameters)
@@ -57,7 +57,7 @@ Result<double> valueOf(const Parameter &parameter, const std::vector<ConstantVal
       return invalid(is + ", it must be a whole number that fits 32 bits");
     return *value;
   }
-  constexpr double limit = 0x1.ffffffp127; // from here to infinity f32 would round to infinity
+  constexpr double limit = 0x1.ffffffp127; // numbers from here on would round to an infinite f32
   if (std::isfinite(*value) && std::fabs(*value) >= limit)
     return invalid(is + ", it must fit f32: at most 3.4028235e38, or infinity itself");
   return double(float(*value));
@@ -69,7 +69,7 @@ Result<Variant> bindConstants(Variant variant, const std::vector<ConstantValue> 
   if (Status status = checkNames(variant, values); !status)
     return status.error();
   std::vector<double> constants(variant.parameters.size());
-  std::vector<int32_t> numbers; // of the parameters that are left
+  std::vector<int32_t> numbers; // the new numbers of the remaining parameters
   int32_t left = 0;
   for (size_t i = 0; i < variant.parameters.size(); ++i) {
     const Parameter &parameter = variant.parameters[i];

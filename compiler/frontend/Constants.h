@@ -13,13 +13,13 @@
 
 namespace tesela {
 
-/// `variant` with a number in the place of each `const` parameter: its value in `values`, else its
-/// default. What is left are a launch's parameters, in their order. Errors: Code::invalidArgument
-/// where a value is missing, given twice, no number of the parameter's type, or of no `const`
-/// parameter.
+/// Replaces each `const` parameter of `variant` by its value in `values`, or by its default. The
+/// remaining parameters, in their order, are those of a launch. Errors: Code::invalidArgument if a
+/// value is missing, is given twice, is not a number of the parameter's type, or belongs to no
+/// `const` parameter.
 Result<Variant> bindConstants(Variant variant, const std::vector<ConstantValue> &values);
 
-/// The variant of a text, with its constants: parseVariant, then bindConstants.
+/// Parses a text and binds its constants: parseVariant, then bindConstants.
 Result<Variant> parseVariant(std::string_view text, std::string_view file,
                              const std::vector<ConstantValue> &values);
 

@@ -10,9 +10,9 @@
 namespace tesela {
 namespace {
 
-/// After this many the text is most likely no variant at all.
+/// A text with more errors is most likely not a variant.
 constexpr size_t kMaxDiagnostics = 50;
-/// A longer line is cut around the place that is meant.
+/// A longer line is cut at both sides of the error's place.
 constexpr size_t kMaxShownLine = 160;
 
 std::string_view lineOf(std::string_view text, int line) {
@@ -30,7 +30,7 @@ std::string_view lineOf(std::string_view text, int line) {
   return rest;
 }
 
-/// Terminals must not be steered by a variant's text.
+/// A variant's text must not be able to send control characters to a terminal.
 char printable(char c) {
   auto byte = static_cast<unsigned char>(c);
   return c == '\t' || (byte >= 0x20 && byte < 0x7f) ? c : '?';

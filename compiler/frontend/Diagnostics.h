@@ -1,4 +1,4 @@
-//===- Diagnostics.h - What is wrong in a variant's text --------*- C++ -*-===//
+//===- Diagnostics.h - Errors in a variant's text ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,14 +11,14 @@
 
 namespace tesela {
 
-/// A place in a variant's text: line and column count from 1, the column in
+/// A place in a variant's text. Line and column count from 1; the column counts
 /// bytes.
 struct SourceLocation {
   int line = 1;
   int column = 1;
 };
 
-/// A stretch of one line.
+/// A part of one line.
 struct SourceRange {
   SourceLocation begin;
   int length = 1; ///< bytes; at least 1
@@ -26,14 +26,14 @@ struct SourceRange {
 
 enum class Severity { error, warning, note };
 
-/// One finding: where, what, and in the same sentence what to do about it.
+/// An error, warning or note: the place, what is wrong, and how to correct it.
 struct Diagnostic {
   Severity severity = Severity::error;
   SourceRange range;
   std::string message;
 };
 
-/// Collects the findings of one run over `text`.
+/// Collects the diagnostics of one run over `text`.
 class Diagnostics {
 public:
   Diagnostics(std::string_view text, std::string_view file) : text_(text), file_(file) {}
@@ -43,12 +43,12 @@ public:
   void note(SourceRange range, std::string message);
 
   bool hasErrors() const { return errors_ > 0; }
-  /// What comes now is not shown.
+  /// True if there are so many errors that further diagnostics are not shown.
   bool isFull() const;
-  /// In the order of their places in the text.
+  /// All diagnostics, sorted by their places in the text.
   std::vector<Diagnostic> sorted() const;
-  /// All of sorted(), each as `file:line:column: error: message`, the line of
-  /// the source and a caret. Bytes that cannot be printed show as '?'.
+  /// The text of sorted(): for each one `file:line:column: error: message`, the
+  /// line of the source and a caret. Unprintable bytes are shown as '?'.
   std::string render() const;
 
 private:

@@ -69,7 +69,7 @@ bool Dropout::drops(uint32_t head, uint32_t q, uint32_t k) const {
   Words counter = {start[0] ^ block(k), start[1] ^ block(q), start[2] ^ head, start[3]};
   Words random = philox(counter, /*key=*/0, /*rounds=*/7);
   uint32_t bit = q % 2 * 8 + q / 8 % 2 * 4 + k / 8 % 2 * 2 + k % 2;
-  uint64_t number = 0; // of 39 bits: the pair's own 8 first
+  uint64_t number = 0; // 39 bits; the upper 8 belong to this pair only
   for (uint32_t half : {16, 0})
     for (uint32_t word : random)
       number = number * 2 + (word >> (half + bit) & 1);

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The reference of dropout: the pairs that every kernel drops, one by one. docs/numerics.md has the
-// rule; kernels compute it as `tile.bernoulli` says, and share no code with this.
+// The reference of dropout: says for a single pair whether every kernel must drop it. The rule is
+// in docs/numerics.md. Kernels compute it as in `tile.bernoulli` and share no code with this file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_FRONTEND_DROPOUT_H
@@ -18,33 +18,33 @@
 
 namespace tesela {
 
-/// The parameters of a launch with dropout. No parameter of a variant has such a name: theirs have
-/// no dot.
+/// The parameters of a launch with dropout. Their names have a dot, so no parameter of a variant
+/// has such a name.
 ///
-/// The probability "dropout.p"; "dropout.seed" and "dropout.offset", the lower halves of 64 bits
-/// each, and "dropout.seed_high" and "dropout.offset_high", the upper ones, which have the default
-/// 0 as the offset has; "dropout.first_q" and "dropout.first_k", the positions of the launch's
-/// first query and key among those of all, multiples of 16, 0 by default: so a launch over a part
-/// drops what one over everything drops there; and "dropout.state", a captured tensor that may be
-/// left out: of 4 i32, which are exclusive-ored to the words of the seed and the offset, the lower
-/// halves first. So launches of a graph can drop other pairs each time.
+/// "dropout.p" is the probability. "dropout.seed" and "dropout.offset" are the lower 32 bits of two
+/// 64-bit numbers, "dropout.seed_high" and "dropout.offset_high" the upper 32 bits. The offset and
+/// the upper halves are 0 by default. "dropout.first_q" and "dropout.first_k" are the positions of
+/// the launch's first query and key, multiples of 16, by default 0: a launch over a part of the
+/// queries or keys drops the same pairs as a launch over all. "dropout.state" is an optional
+/// captured tensor of 4 i32, which are combined by xor with the words of the seed and the offset,
+/// lower halves first. With it each launch of a CUDA graph can drop other pairs.
 std::vector<Parameter> dropoutParameters();
 bool isDropoutParameter(const Parameter &parameter);
-/// So many of them are scalars, the first ones; the state has so many words.
+/// The number of scalars, which come first, and the number of words of the state.
 inline constexpr size_t dropoutScalarCount = 7, dropoutStateWords = 4;
 
-/// What a launch drops.
+/// Which pairs a launch drops.
 class Dropout {
 public:
   /// `probability` in [0, 1].
   Dropout(float probability, uint64_t seed, uint64_t offset);
 
-  /// The dropout of such scalars in their order, and of a state's words.
+  /// The dropout of a launch with these scalars, in their order, and the words of a state.
   static Dropout ofScalars(const uint32_t *bits, const int32_t *state);
 
   /// Whether the pair (q, k) of the head `head` = b * H + h is dropped.
   bool drops(uint32_t head, uint32_t q, uint32_t k) const;
-  /// What kept pairs are multiplied by: 1 / (1 - p), 0 where p is 1.
+  /// The factor of kept pairs: 1 / (1 - p), or 0 if p is 1.
   double scale() const;
 
   using Words = std::array<uint32_t, 4>;

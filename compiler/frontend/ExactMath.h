@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What feeds a mask is the same bit for bit on every target. IEEE 754 fixes
-// + - * / sqrt; these functions are written once, in those operations and in
-// integer ones, and are instantiated over an arithmetic A:
+// Values that a mask depends on are the same bit for bit on every target.
+// IEEE 754 defines + - * / sqrt exactly. The functions of this file use only these
+// and integer operations. They are templates over an arithmetic A:
 //   FloatArithmetic (below)      computes: the interpreter
 //   emit/ExpandArithmetic.cpp    builds arith operations: the kernels
 //   oracle/Expressions.cpp       writes CUDA C++: the oracle
@@ -13,14 +13,14 @@
 // A has the types F (f32), I (i32), B (bool) and the operations that
 // FloatArithmetic shows. None may be contracted, reassociated or flushed to zero.
 //
-// Largest error over all f32 in the range named, in units of the last place of
-// the exact result (tests/frontend/ExactMathTest.cpp sweeps and holds these):
+// Largest error over all f32 in the given range, in units in the last place of
+// the exact result (tests/frontend/ExactMathTest.cpp tests all of them):
 //   exp   1 ulp     results below 2^-126 are denormal, 0 below x = -104
 //   log   1 ulp     denormal x too; log(0) = -inf, of a negative number NaN
 //   tanh  1.5 ulp
-//   sin, cos  1 ulp for |x| <= pi/4; |error| <= 2^-23 for |x| <= 65536. Beyond
-//             65536 x counts as +-65536; of an infinity NaN
-// NaN gives NaN.
+//   sin, cos  1 ulp for |x| <= pi/4; |error| <= 2^-23 for |x| <= 65536. A larger
+//             x counts as +-65536. The result for an infinity is NaN
+// The result for NaN is NaN.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_FRONTEND_EXACTMATH_H
@@ -32,8 +32,8 @@
 
 namespace tesela {
 
-/// Computes on the host. Compile what includes this without contraction
-/// (-ffp-contract=off), as tesela_options does.
+/// Computes on the host. Files that include this header must be compiled without
+/// contraction (-ffp-contract=off), as tesela_options does.
 struct FloatArithmetic {
   using F = float;
   using I = int32_t;
@@ -69,8 +69,8 @@ struct FloatArithmetic {
 
 namespace exact_math {
 
-/// 1.5 * 2^23: adding it rounds an f32 below 2^22 to an integer, which then
-/// stands in the low bits.
+/// 1.5 * 2^23. Adding it rounds an f32 below 2^22 to an integer, and the low bits
+/// of the sum are that integer.
 inline constexpr float kRounder = 0x1.8p23f;
 
 /// c[0] + x * (c[1] + x * (c[2] + ...)).
@@ -82,7 +82,7 @@ typename A::F polynomial(A &a, typename A::F x, const float (&coefficients)[n]) 
   return sum;
 }
 
-/// x, no less than low and no more than high; NaN stays.
+/// x, limited to [low, high]. NaN stays NaN.
 template <class A> typename A::F clamp(A &a, typename A::F x, float low, float high) {
   typename A::F raised = a.select(a.less(x, a.constant(low)), a.constant(low), x);
   return a.select(a.less(a.constant(high), raised), a.constant(high), raised);
@@ -96,7 +96,7 @@ template <class A> typename A::F scale(A &a, typename A::F x, typename A::I n) {
 } // namespace exact_math
 
 /// e^x = 2^n * e^r with r = x - n * ln 2 in [-ln 2 / 2, ln 2 / 2]. The polynomial
-/// is that of Cephes' expf (S. L. Moshier).
+/// comes from Cephes' expf (S. L. Moshier).
 template <class A> typename A::F exactExp(A &a, typename A::F x) {
   using namespace exact_math;
   using F = typename A::F;
@@ -113,7 +113,7 @@ template <class A> typename A::F exactExp(A &a, typename A::F x) {
                    a.multiply(n, a.constant(kLn2Low)));
   F tail = a.multiply(polynomial(a, r, kTail), a.multiply(r, r));
   F power = a.add(a.add(tail, r), a.constant(1.0f));
-  // In two steps, since 2^n may be denormal or above the largest f32.
+  // Multiply by 2^n in two steps: 2^n may be denormal or above the largest f32.
   I exponent = a.subtractInt(a.bits(rounded), a.integer(std::bit_cast<int32_t>(kRounder)));
   I half = a.shiftRight(exponent, 1);
   F result = scale(a, scale(a, power, half), a.subtractInt(exponent, half));
@@ -121,7 +121,7 @@ template <class A> typename A::F exactExp(A &a, typename A::F x) {
 }
 
 /// ln x = k * ln 2 + ln(1 + f) with 1 + f in [sqrt(1/2), sqrt 2). The series in
-/// f / (2 + f) is that of FreeBSD's e_logf.c (Sun Microsystems).
+/// f / (2 + f) comes from FreeBSD's e_logf.c (Sun Microsystems).
 template <class A> typename A::F exactLog(A &a, typename A::F x) {
   using namespace exact_math;
   using F = typename A::F;
@@ -156,7 +156,7 @@ template <class A> typename A::F exactLog(A &a, typename A::F x) {
   return a.select(a.isNaN(x), x, result);
 }
 
-/// Near 0 an odd polynomial, that of Cephes' tanhf; else 1 - 2 / (e^(2|x|) + 1)
+/// Near 0 an odd polynomial from Cephes' tanhf; elsewhere 1 - 2 / (e^(2|x|) + 1)
 /// with the sign of x.
 template <class A> typename A::F exactTanh(A &a, typename A::F x) {
   using namespace exact_math;
@@ -178,15 +178,15 @@ template <class A> typename A::F exactTanh(A &a, typename A::F x) {
   F large = a.subtract(a.constant(1.0f), rest);
 
   F result = a.select(a.less(magnitude, a.constant(kSmall)), small, large);
-  result = a.fromBits(a.bitOr(a.bits(result), signBit)); // that of -0 too
+  result = a.fromBits(a.bitOr(a.bits(result), signBit)); // also the sign of -0
   return a.select(a.isNaN(x), x, result);
 }
 
 namespace exact_math {
 
 /// sin(x + quarters * pi / 2). x is reduced to r = x - n * pi / 2 in
-/// [-pi/4, pi/4] (Cody and Waite): pi / 2 is cut into pieces of 8 bits, so that
-/// n * piece is exact for n below 2^16. The polynomials are those of Cephes' sinf.
+/// [-pi/4, pi/4] (Cody and Waite). pi / 2 is split into pieces of 8 bits, so that
+/// n * piece is exact for n below 2^16. The polynomials come from Cephes' sinf.
 template <class A> typename A::F sinOfQuarters(A &a, typename A::F x, int32_t quarters) {
   using F = typename A::F;
   using I = typename A::I;
@@ -209,7 +209,7 @@ template <class A> typename A::F sinOfQuarters(A &a, typename A::F x, int32_t qu
   cosine = a.subtract(cosine, a.multiply(a.constant(0.5f), square));
   cosine = a.add(cosine, a.constant(1.0f));
 
-  // Which of the four quarters: the low bits of n.
+  // The low bits of n say which of the four quarters x is in.
   I quarter = a.addInt(a.bits(rounded), a.integer(quarters));
   auto isSine = a.equalInt(a.bitAnd(quarter, a.integer(1)), a.integer(0));
   I signBit = a.shiftLeft(a.bitAnd(quarter, a.integer(2)), 30);

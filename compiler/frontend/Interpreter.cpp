@@ -1,6 +1,11 @@
-//===- Interpreter.cpp ----------------------------------------------------===//
+//===- Interpreter.cpp - Evaluates a variant --------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Runs the program of a mask, a score or a sink for one pair (InterpreterTranslation.cpp makes the
+// programs), and finds the reads of the pair that are outside of their tensors.
+//
 //===----------------------------------------------------------------------===//
 #include "frontend/Interpreter.h"
 
@@ -10,12 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <memory>
 
 namespace tesela {
 
-/// A value while a program runs; which member holds it follows from the types.
+/// A value of a running program. The static types say which member is valid.
 union Interpreter::Slot {
   int32_t i; ///< i32; bool as 0 or 1
   float f;
@@ -24,7 +28,7 @@ union Interpreter::Slot {
 
 namespace {
 
-/// What a mask is computed with: f32, bit for bit as every target.
+/// The arithmetic of masks: f32, the same bits as on every target.
 struct ExactMath {
   using Real = float;
   static float exp(float x) { return exactExp(arithmetic, x); }
@@ -35,7 +39,7 @@ struct ExactMath {
   inline static FloatArithmetic arithmetic;
 };
 
-/// What a score is computed with: f32 or double.
+/// The arithmetic of scores: f32 or double.
 template <typename T> struct LibraryMath {
   using Real = T;
   static T exp(T x) { return std::exp(x); }
@@ -137,23 +141,7 @@ int32_t indexOf(const Point &point, int32_t index) {
   return 0;
 }
 
-int32_t extentOf(const Extents &extents, int32_t extent) {
-  switch (static_cast<Extent>(extent)) {
-  case Extent::B:
-    return extents.B;
-  case Extent::H:
-    return extents.H;
-  case Extent::Hkv:
-    return extents.Hkv;
-  case Extent::Sq:
-    return extents.Sq;
-  case Extent::Sk:
-    return extents.Sk;
-  }
-  return 0;
-}
-
-/// An f32, f16 or bf16 as f32; exact.
+/// Loads an f32, f16 or bf16 and widens it to f32, exactly.
 float loadNumber(const void *data, ElementType type, int64_t offset) {
   if (type == ElementType::f32)
     return static_cast<const float *>(data)[offset];
@@ -161,190 +149,14 @@ float loadNumber(const void *data, ElementType type, int64_t offset) {
   return type == ElementType::f16 ? f16ToFloat(bits) : bf16ToFloat(bits);
 }
 
-/// An i32, or a bool (a byte) as 0 or 1.
+/// Loads an i32, or a bool (a byte) as 0 or 1.
 int32_t loadInteger(const void *data, ElementType type, int64_t offset) {
   if (type == ElementType::boolean)
     return static_cast<const uint8_t *>(data)[offset] != 0;
   return static_cast<const int32_t *>(data)[offset];
 }
 
-Status checkBinding(const Parameter &parameter, const Binding &binding) {
-  auto invalid = [&](std::string message) {
-    return Error(Code::invalidArgument, "parameter '" + parameter.name + "' " + message);
-  };
-  if (!parameter.isCapture) {
-    if (parameter.type == ElementType::i32 &&
-        binding.scalar != static_cast<double>(attn::saturatingInt(binding.scalar)))
-      return invalid("is i32, but its value " + std::to_string(binding.scalar) +
-                     " is no i32; give an integer from -2147483648 to 2147483647");
-    return Status::success();
-  }
-  const CaptureView &capture = binding.capture;
-  size_t rank = parameter.extents.size();
-  if (capture.extents.size() != rank || capture.strides.size() != rank)
-    return invalid("has " + std::to_string(rank) + " axes, but " +
-                   std::to_string(capture.extents.size()) + " extents and " +
-                   std::to_string(capture.strides.size()) +
-                   " strides are given; give one of each "
-                   "an axis");
-  bool isEmpty = false;
-  for (int64_t extent : capture.extents) {
-    if (extent < 0)
-      return invalid("has an extent of " + std::to_string(extent) + "; extents are 0 or more");
-    isEmpty |= extent == 0;
-  }
-  if (!capture.data && !isEmpty)
-    return invalid("has no data; give the address of its first element");
-  return Status::success();
-}
-
 } // namespace
-
-/// Writes the program of one expression.
-class Interpreter::Translation {
-public:
-  Translation(const Interpreter &interpreter, const Variant &variant, Program &program)
-      : interpreter_(interpreter), variant_(variant), program_(program),
-        slotOf_(variant.nodes.size(), 0) {}
-
-  void run(NodeId root) {
-    translate(root, /*reduction=*/-1);
-    program_.result = slotOf_[root];
-    listOfKey();
-  }
-
-private:
-  /// What `root` needs once in a round of `reduction`.
-  void translate(NodeId root, int32_t reduction) {
-    for (NodeId id : variant_.nodesOf(root, reduction))
-      add(id);
-  }
-
-  int32_t push(const Instruction &instruction) {
-    program_.code.push_back(instruction);
-    return static_cast<int32_t>(program_.code.size()) - 1;
-  }
-
-  void add(NodeId id) {
-    const Node &node = variant_.nodes[id];
-    if (node.op == Operator::reduceIndex) {
-      slotOf_[id] = indexSlots_.at(node.integer);
-      return;
-    }
-    Instruction instruction;
-    instruction.op = node.op;
-    instruction.type = node.type;
-    instruction.integer = node.integer;
-    instruction.number = node.number;
-    if (node.op == Operator::read) {
-      instruction.element = variant_.parameters[node.integer].type;
-      instruction.a = static_cast<int32_t>(program_.indices.size());
-      for (NodeId index : node.operands)
-        program_.indices.push_back(slotOf_[index]);
-    } else if (!node.operands.empty()) {
-      // Operands that a node does not have repeat its last: every slot that is
-      // read holds a value.
-      auto operand = [&](size_t i) {
-        return slotOf_[node.operands[std::min(i, node.operands.size() - 1)]];
-      };
-      instruction.a = operand(0);
-      instruction.b = operand(1);
-      instruction.c = operand(2);
-      instruction.operandType = variant_.nodes[node.operands[0]].type;
-    }
-    // What is the same for the whole launch becomes a constant.
-    if (node.op == Operator::extent) {
-      instruction.op = Operator::constant;
-      instruction.integer = extentOf(interpreter_.extents_, node.integer);
-    } else if (node.op == Operator::boundExtent) {
-      const BoundExtent &bound = variant_.boundExtents[node.integer];
-      const CaptureExtent &axis = variant_.axisOf(bound);
-      int64_t extent = interpreter_.parameters_[bound.parameter].capture.extents[bound.axis];
-      instruction.op = Operator::constant;
-      instruction.integer = static_cast<int32_t>((extent - axis.offset) / axis.coefficient);
-    } else if (node.op == Operator::scalar) {
-      instruction.op = Operator::constant;
-      double value = interpreter_.parameters_[node.integer].scalar;
-      instruction.integer = attn::saturatingInt(value);
-      instruction.number = static_cast<float>(value);
-    }
-    int32_t number = slotOf_[id] = push(instruction);
-    if (!isReduction(node.op))
-      return;
-    Instruction index;
-    index.op = Operator::reduceIndex;
-    indexSlots_[node.integer] = push(index);
-    translate(node.operands[1], node.integer);
-    program_.code[number].b = slotOf_[node.operands[1]];
-    program_.code[number].c = 0;
-    program_.code[number].end = static_cast<int32_t>(program_.code.size());
-  }
-
-  void listOfKey() {
-    std::vector<bool> ofKey(program_.code.size());
-    markOfKey(ofKey, 0, ofKey.size());
-    for (size_t number = 0; number < ofKey.size(); number = next(number))
-      if (ofKey[number])
-        program_.ofKey.push_back(int32_t(number));
-  }
-
-  size_t next(size_t number) const {
-    const Instruction &instruction = program_.code[number];
-    return isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
-  }
-
-  /// Of the instructions from `begin` to before `end`; whether there is one.
-  bool markOfKey(std::vector<bool> &ofKey, size_t begin, size_t end) {
-    bool found = false;
-    for (size_t number = begin; number < end; number = next(number)) {
-      const Instruction &instruction = program_.code[number];
-      bool isOfKey = false;
-      if (instruction.op == Operator::index) {
-        isOfKey = static_cast<Index>(instruction.integer) == Index::k;
-      } else if (instruction.op == Operator::read) {
-        for (size_t axis = 0; axis < variant_.parameters[instruction.integer].extents.size();
-             ++axis)
-          isOfKey |= ofKey[program_.indices[instruction.a + axis]];
-      } else if (isReduction(instruction.op)) {
-        isOfKey = markOfKey(ofKey, number + 1, instruction.end) || ofKey[instruction.a];
-      } else if (instruction.op != Operator::constant && instruction.op != Operator::score &&
-                 instruction.op != Operator::reduceIndex) {
-        isOfKey = ofKey[instruction.a] || ofKey[instruction.b] || ofKey[instruction.c];
-      }
-      ofKey[number] = isOfKey;
-      found |= isOfKey;
-    }
-    return found;
-  }
-
-  const Interpreter &interpreter_;
-  const Variant &variant_;
-  Program &program_;
-  std::vector<int32_t> slotOf_;
-  std::map<int32_t, int32_t> indexSlots_; ///< by reduction
-};
-
-Result<Interpreter> Interpreter::create(const Variant &variant, const Bindings &bindings) {
-  if (bindings.parameters.size() != variant.parameters.size())
-    return Error(Code::invalidArgument,
-                 "variant '" + variant.name + "' has " + std::to_string(variant.parameters.size()) +
-                     " parameters, but " + std::to_string(bindings.parameters.size()) +
-                     " values are given; give one a parameter, in order");
-  for (size_t i = 0; i < variant.parameters.size(); ++i)
-    if (Status status = checkBinding(variant.parameters[i], bindings.parameters[i]); !status)
-      return status.error();
-
-  Interpreter interpreter;
-  interpreter.extents_ = bindings.extents;
-  interpreter.parameters_ = bindings.parameters;
-  interpreter.scoreIsIdentity_ = variant.scoreIsIdentity();
-  interpreter.maskIsTrue_ = variant.maskIsTrue();
-  Translation(interpreter, variant, interpreter.mask_).run(variant.mask);
-  Translation(interpreter, variant, interpreter.score_).run(variant.score);
-  if (variant.sink != kInvalid)
-    Translation(interpreter, variant, interpreter.sink_).run(variant.sink);
-  return interpreter;
-}
 
 template <typename Math>
 void Interpreter::step(const Program &program, const Point &point, typename Math::Real s,
@@ -373,7 +185,7 @@ void Interpreter::step(const Program &program, const Point &point, typename Math
   case Operator::index:
     result.i = indexOf(point, instruction.integer);
     return;
-  case Operator::reduceIndex: // its reduction counts
+  case Operator::reduceIndex: // the reduction sets it
     return;
   case Operator::reduceAny:
   case Operator::reduceAll:
@@ -489,18 +301,18 @@ void Interpreter::runRange(const Program &program, const Point &point, typename 
   }
 }
 
-/// A slot for each instruction of a program.
+/// The slots of a program, one for each instruction.
 class Interpreter::Slots {
 public:
   explicit Slots(const Program &program) {
-    few[0].d = 0; // the operand of constants, which have none
+    few[0].d = 0; // constants have no operands and read this slot
     if (program.code.size() > few.size())
       many.reset(new Slot[program.code.size()]);
   }
   Slot *data() { return many ? many.get() : few.data(); }
 
 private:
-  // Nearly every variant fits here; the others pay an allocation.
+  // Enough for nearly every variant. Larger programs need an allocation.
   std::array<Slot, 64> few;
   std::unique_ptr<Slot[]> many;
 };
@@ -523,7 +335,7 @@ void Interpreter::visitRange(const Program &program, const Point &point, typenam
     const Instruction &instruction = program.code[number];
     number = isReduction(instruction.op) ? size_t(instruction.end) : number + 1;
   }
-  // Users before operands.
+  // Backwards: users come before their operands.
   for (size_t at = numbers.size(); at-- > 0;) {
     size_t number = numbers[at];
     const Instruction &instruction = program.code[number];

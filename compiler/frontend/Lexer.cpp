@@ -9,7 +9,7 @@
 namespace tesela {
 namespace {
 
-// Locale-independent, unlike <cctype>.
+// These functions do not depend on the locale, unlike <cctype>.
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 bool isNameStart(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool isNamePart(char c) { return isNameStart(c) || isDigit(c); }
@@ -40,7 +40,7 @@ private:
     startsLine_ = false;
   }
 
-  /// Moves past blanks and comments; false at the end of the text.
+  /// Skips blanks and comments. Returns false at the end of the text.
   bool skipBlanks() {
     while (position_ < text_.size()) {
       char c = at(0);
@@ -129,7 +129,7 @@ private:
       message = std::string("'") + c + "' means nothing in this language; remove it";
     }
     diagnostics_.error(range(length), message);
-    // '&' and '|' most likely meant '&&' and '||': keep the statement's shape.
+    // '&' and '|' most likely mean '&&' and '||'. With these tokens the statement can be parsed on.
     bool isLogical = c == '&' || c == '|';
     add(isLogical ? Token::Kind::symbol : Token::Kind::unknown, length);
     if (isLogical)

@@ -22,10 +22,10 @@ struct Token {
   bool is(std::string_view symbolOrName) const { return kind != Kind::end && text == symbolOrName; }
 };
 
-/// The tokens of `text`, closed by one of Kind::end. Names are ASCII letters,
-/// digits and '_'; integers are decimal; numbers have a point or an exponent;
-/// `//` starts a comment that ends with its line. Bytes that mean nothing are
-/// diagnosed and become tokens of Kind::unknown.
+/// The tokens of `text`, followed by one of Kind::end. Names are ASCII letters,
+/// digits and '_'. Integers are decimal. Numbers have a point or an exponent.
+/// `//` starts a comment until the end of the line. Other bytes are diagnosed
+/// and become tokens of Kind::unknown.
 std::vector<Token> tokenize(std::string_view text, Diagnostics &diagnostics);
 
 } // namespace tesela

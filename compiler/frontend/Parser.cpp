@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Recursive descent, with precedence climbing for the binary operators. What a
-// token means is Sema's; after an error the parser goes on at the next parameter
-// or statement.
+// Recursive descent, with precedence climbing for the binary operators. The
+// parser calls Sema to check names and types. After an error it continues at the
+// next parameter or statement.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Parser.h"
@@ -21,12 +21,12 @@
 namespace tesela {
 namespace {
 
-/// Parentheses, calls, '?' and signs within each other. Keeps the stack small.
+/// The largest depth of nested parentheses, calls, '?' and signs. It limits the use of the stack.
 constexpr int kMaxDepth = 200;
-/// Operators, calls, numbers and names of one variant. 2040 terms of `|| k == 3` take 7 s to PTX
-/// for sm_90 (`tesela compile --emit ptx`); and passes, LLVM's too, recurse along chains.
+/// The largest number of operators, calls, numbers and names of one variant. 2040 terms of
+/// `|| k == 3` take 7 s to PTX for sm_90 (`tesela compile --emit ptx`). Also, passes recurse.
 constexpr size_t kMostNodes = 8192;
-/// Larger texts are no variants; every consumer may rely on it.
+/// The largest text that is accepted. Code that reads a variant may rely on it.
 constexpr size_t kMaxText = size_t{1} << 20;
 
 int precedence(const Token &token) {
@@ -84,7 +84,7 @@ private:
     return true;
   }
   void error(const Token &at, std::string message) {
-    if (at.kind != Token::Kind::unknown) // the lexer has said it
+    if (at.kind != Token::Kind::unknown) // the lexer has reported it
       diagnostics_.error(at.range, std::move(message));
   }
   bool expect(std::string_view text, std::string_view purpose) {
@@ -135,7 +135,7 @@ private:
       take();
   }
 
-  /// [const] name: type [= default], or name: type[extents].
+  /// Parses [const] name: type [= default], or name: type[extents].
   bool parameter() {
     const Token *constant = nullptr;
     if (here().is("const") && ahead().kind == Token::Kind::name)
@@ -153,7 +153,7 @@ private:
     if (ok && here().is("[")) {
       parameter.isCapture = true;
       ok = extents(parameter, extentNames);
-      if (!ok) { // a ',' of the extents ends no parameter
+      if (!ok) { // a ',' between extents does not end the parameter
         skipTo([this] { return here().is("]") || here().is(")") || here().is("{"); });
         takeIf("]");
       }
@@ -169,7 +169,7 @@ private:
       ok = false;
     }
     if (!ok)
-      sema_.declareLet(name, kInvalid); // its uses need no word of their own
+      sema_.declareLet(name, kInvalid); // so that its uses are not reported, too
     else if (parameter.isCapture)
       sema_.declareCapture(name, std::move(parameter), extentNames);
     else
@@ -201,7 +201,7 @@ private:
     return true;
   }
 
-  /// `names`: a token an axis, or null for a number.
+  /// `names` gets a token for each axis; null if the extent is a number.
   bool extents(Parameter &parameter, std::vector<const Token *> &names) {
     take(); // '['
     do {
@@ -217,7 +217,7 @@ private:
     return expect("]", "to close the extents");
   }
 
-  /// number, or [number *] name [(+ | -) number].
+  /// Parses number, or [number *] name [(+ | -) number].
   bool captureExtent(CaptureExtent &extent, const Token *&named) {
     if (here().kind == Token::Kind::integer) {
       int32_t number = 0;
@@ -378,7 +378,7 @@ private:
     recover();
   }
 
-  /// On to the next statement: a line that begins as one does, or what follows ';'.
+  /// Skips to the next statement: to a line that begins like one, or past ';'.
   void recover() {
     skipTo([this] {
       if (here().is("}") || here().is(";"))
@@ -391,8 +391,8 @@ private:
     takeIf(";");
   }
 
-  // Expressions. A syntax error ends the whole expression: syntaxError_ unwinds
-  // it. A fault of names or types does not, so that several are found.
+  // Expressions. A syntax error ends the whole expression (syntaxError_). An
+  // error of names or types does not, so that several can be reported.
   NodeId syntaxError(const Token &at, std::string message) {
     if (!syntaxError_)
       error(at, std::move(message));
@@ -400,7 +400,7 @@ private:
     return kInvalid;
   }
 
-  /// Told once: what follows is too much, too.
+  /// Reports the error only once: everything that follows exceeds the limit, too.
   NodeId tooMany(const Token &at) {
     if (!tooMany_)
       error(at, "the variant has more than " + std::to_string(kMostNodes) +
@@ -410,7 +410,7 @@ private:
     return kInvalid;
   }
 
-  /// Counts a level of nesting while it lives.
+  /// Increases the depth of nesting while the object lives.
   struct Nesting {
     explicit Nesting(int &depth) : depth(depth) { ++depth; }
     ~Nesting() { --depth; }
@@ -464,7 +464,7 @@ private:
     if (depth_ > kMaxDepth)
       return syntaxError(op, "too many signs follow each other; remove some");
     take();
-    // -2147483648 is an i32, 2147483648 is none.
+    // -2147483648 is an i32, but 2147483648 is not.
     if (op.is("-") && here().kind == Token::Kind::integer)
       return sema_.literal(take(), /*negative=*/true);
     NodeId operand = unary();
@@ -512,7 +512,7 @@ private:
     return sema_.name(name);
   }
 
-  /// (index < bound: value), behind `function`.
+  /// Parses (index < bound: value), which follows the name `function`.
   NodeId reduction(const Token &function) {
     Nesting nesting(depth_);
     if (depth_ > kMaxDepth)

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The language is told, rule by rule, in docs/language.md.
+// docs/language.md describes the language.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_FRONTEND_PARSER_H
@@ -20,18 +20,18 @@
 
 namespace tesela {
 
-/// What a run over a text found.
+/// The result of parsing a text.
 struct ParseOutcome {
-  std::optional<Variant> variant;      ///< absent where there are errors
-  std::vector<Diagnostic> diagnostics; ///< errors and warnings, in the text's order
-  std::string rendered;                ///< the same with source lines and carets
+  std::optional<Variant> variant;      ///< absent if there are errors
+  std::vector<Diagnostic> diagnostics; ///< errors and warnings, in the order of the text
+  std::string rendered;                ///< the diagnostics with source lines and carets
 };
 
-/// Parses and checks `text`, any bytes at all; `file` names it in diagnostics.
+/// Parses and checks `text`, which may be any bytes. `file` is its name in diagnostics.
 ParseOutcome parseWithDiagnostics(std::string_view text, std::string_view file);
 
-/// The same where only the variant matters. Error: Code::invalidVariant with
-/// the rendered diagnostics.
+/// The same for callers that need only the variant. Error: Code::invalidVariant
+/// with the rendered diagnostics.
 Result<Variant> parseVariant(std::string_view text, std::string_view file);
 
 } // namespace tesela

@@ -16,7 +16,7 @@
 namespace tesela {
 namespace {
 
-/// Words that no parameter and no let may be called.
+/// Words that cannot be the name of a parameter or a let.
 constexpr std::string_view kReserved[] = {
     "attention", "let", "mask", "score", "sink", "const", "exact", "true", "false", "inf", "s",
     "b",         "h",   "hkv",  "q",     "k",    "B",     "H",     "Hkv",  "Sq",    "Sk",  "int",
@@ -64,7 +64,7 @@ std::optional<Operator> comparison(std::string_view symbol) {
   return std::nullopt;
 }
 
-/// More than a kernel's 4 KB of parameters hold on any GPU.
+/// More parameters do not fit into the 4 KB that a kernel's parameters have on every GPU.
 constexpr size_t kMostParameters = 4096;
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
@@ -105,7 +105,7 @@ std::string Sema::whatIs(const Symbol &symbol) const {
 bool Sema::addParameter(const Token &name, Symbol::Kind kind, Parameter parameter) {
   if (!declare(name, kind, static_cast<int32_t>(variant_.parameters.size())))
     return false;
-  // Told once; the others stay known, so that no further errors follow from it.
+  // Report it once. The others are still declared, so that no further errors follow from it.
   if (variant_.parameters.size() == kMostParameters)
     diagnostics_.error(name.range, "a variant has at most " + std::to_string(kMostParameters) +
                                        " parameters; join scalars in a captured tensor");
@@ -132,7 +132,7 @@ void Sema::declareCapture(const Token &name, Parameter parameter,
       continue;
     if (!declare(extent, Symbol::extent, static_cast<int32_t>(variant_.boundExtents.size())))
       continue;
-    symbols_.find(extent.text)->second.used = true; // it names an axis
+    symbols_.find(extent.text)->second.used = true; // to name an axis counts as a use
     variant_.boundExtents.push_back({std::string(extent.text), number, static_cast<int32_t>(axis)});
   }
 }
@@ -206,7 +206,7 @@ bool Sema::isParameter(std::string_view name) const {
 }
 
 std::vector<std::string_view> Sema::namesInScope() const {
-  if (diagnostics_.isFull()) // a text of nothing but faults: nobody is told
+  if (diagnostics_.isFull()) // no further diagnostics are shown, so no suggestions are needed
     return {};
   std::vector<std::string_view> names(std::begin(kIndexNames), std::end(kIndexNames));
   names.insert(names.end(), std::begin(kExtentNames), std::end(kExtentNames));
@@ -261,7 +261,7 @@ NodeId Sema::asFloat(NodeId id, SourceRange range, std::string_view role) {
   if (!wantType(id, ScalarType::i32, range, role))
     return kInvalid;
   const Node &node = variant_.nodes[id];
-  if (node.op == Operator::constant) // the rounding of the conversion, done here
+  if (node.op == Operator::constant) // convert the constant now
     return add(Operator::constant, ScalarType::f32, {node.location, 1}, {}, 0,
                static_cast<float>(node.integer));
   return add(Operator::toFloat, ScalarType::f32, {node.location, 1}, {id});
@@ -378,7 +378,7 @@ NodeId Sema::name(const Token &name) {
     return add(Operator::scalar, type, name.range, {}, symbol->value);
   }
   case Symbol::extent: {
-    // The tensor is there for its shape, if for nothing else.
+    // The tensor counts as used, even if only its shape is.
     int32_t binding = variant_.boundExtents[symbol->value].parameter;
     symbols_.find(variant_.parameters[binding].name)->second.used = true;
     return add(Operator::boundExtent, ScalarType::i32, name.range, {}, symbol->value);

@@ -11,7 +11,7 @@
 namespace tesela {
 namespace {
 
-/// What the functions below are written with. The _rn intrinsics are never
+/// The device functions that the generated code calls. The _rn intrinsics are never
 /// contracted to a fused multiply-add.
 constexpr const char *kArithmetic = R"cuda(
 inline __device__ float add(float a, float b) { return __fadd_rn(a, b); }
@@ -86,15 +86,15 @@ inline __device__ auto readCapture(const OracleParameter &t, int rank, const int
 }
 )cuda";
 
-/// An f32 by its bits: no decimal text comes between.
+/// An f32 written as its bits, so that no decimal text is rounded.
 std::string bitsText(float value) {
   char text[40];
   std::snprintf(text, sizeof text, "__int_as_float(0x%08x)", std::bit_cast<uint32_t>(value));
   return text;
 }
 
-/// Writes a statement for each operation: the arithmetic that ExactMath.h asks
-/// for. A value is the name of its variable.
+/// The arithmetic A of ExactMath.h that writes a CUDA C++ statement for each operation.
+/// A value is the name of its variable.
 struct TextArithmetic {
   struct F {
     std::string name;
@@ -164,7 +164,7 @@ std::string exactFunctions() {
          exactFunction("exactCos", exactCos<TextArithmetic>);
 }
 
-/// The struct of kArithmetic that reads elements of `type`.
+/// The name of the struct of kArithmetic that reads elements of `type`.
 const char *elementReader(ElementType type) {
   switch (type) {
   case ElementType::f32:
@@ -178,12 +178,12 @@ const char *elementReader(ElementType type) {
   case ElementType::boolean:
     return "Bool";
   case ElementType::e4m3:
-    break; // the parser refuses it
+    break; // the parser rejects it
   }
   return "";
 }
 
-/// Writes one body: a variable a node. In a score R is float or double.
+/// Writes one body, with a variable for each node. In a score, R is float or double.
 class BodyWriter {
 public:
   BodyWriter(const Variant &variant, bool isMask) : variant_(variant), isMask_(isMask) {}
@@ -196,7 +196,8 @@ private:
   static std::string name(NodeId id) { return "n" + std::to_string(id); }
   static std::string index(int32_t reduction) { return "i" + std::to_string(reduction); }
 
-  /// What `root` needs once in a round of `reduction`.
+  /// The statements for nodes that `root` needs and that are computed once in a round of
+  /// `reduction`.
   std::string statements(NodeId root, int32_t reduction) const {
     std::string text;
     for (NodeId id : variant_.nodesOf(root, reduction)) {
@@ -210,7 +211,7 @@ private:
     return text;
   }
 
-  /// A reduction's value before the first round, then its rounds.
+  /// The initial value of a reduction, then the loop over its rounds.
   std::string loop(NodeId id) const {
     const Node &node = variant_.nodes[id];
     std::string i = index(node.integer), bound = operand(node, 0), value = operand(node, 1);
@@ -245,7 +246,7 @@ private:
     std::string indices;
     for (size_t i = 0; i < node.operands.size(); ++i)
       indices += (i ? ", " : "") + operand(node, i);
-    // A lambda gives the array of indices a place within the expression.
+    // A lambda, because an array of indices cannot be declared inside an expression.
     return "[&]() { const int indices[] = {" + indices + "}; return readCapture<" + element +
            ">(a.parameters[" + std::to_string(node.integer) + "], " +
            std::to_string(node.operands.size()) + ", indices); }()";
@@ -345,7 +346,7 @@ private:
     case Operator::reduceAny:
     case Operator::reduceAll:
     case Operator::reduceSum:
-      break; // statements
+      break; // these are statements
     }
     return "";
   }

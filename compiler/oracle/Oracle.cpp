@@ -7,7 +7,7 @@
 namespace tesela {
 namespace {
 
-/// The structs of Oracle.h. A test compares their sizes and offsets.
+/// The structs of Oracle.h as text. A test compares their sizes and offsets.
 constexpr const char *kStructs = R"cuda(
 struct OracleParameter {
   unsigned long long data;
@@ -68,8 +68,8 @@ inline __device__ float roundToInput(float x) {
 }
 )cuda";
 
-/// Two passes over the keys, a thread a key: the largest score first, then the
-/// sums. Scores are computed twice rather than stored.
+/// Two passes over the keys, with one key for each thread: first the largest score, then
+/// the sums. Scores are computed twice and not stored.
 constexpr const char *kKernel = R"cuda(
 struct Scores {
   double ref;   // -inf where the key is dropped
@@ -248,7 +248,7 @@ Result<std::string> oracleSource(const Variant &variant, ElementType inputType) 
                                           " axes; the oracle takes at most " +
                                           std::to_string(kOracleMaxRank) +
                                           ": check the variant with the interpreter");
-  // The namespace keeps our names apart from those of CUDA's own library.
+  // The namespace separates these names from those of CUDA's own library.
   return "namespace oracle {\n" + std::string(kStructs) + oracleExpressions(variant) +
          loadText(inputType) + kKernel + "} // namespace oracle\n";
 }

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The check on the device: a kernel that computes what the interpreter computes,
+// The reference on a GPU: a kernel that computes what the interpreter computes,
 // from the same syntax tree, as text for NVRTC. It shares no code with the
-// production kernels and is as simple as it can be: a thread block computes one
+// production kernels and is as simple as possible: a thread block computes one
 // row, without tiles.
 //
 //===----------------------------------------------------------------------===//
@@ -23,11 +23,11 @@ namespace tesela {
 
 inline constexpr int kOracleMaxParameters = 16; ///< of a variant
 inline constexpr int kOracleMaxRank = 8;        ///< of a captured tensor
-inline constexpr int kOracleThreads = 256;      ///< threads a block
+inline constexpr int kOracleThreads = 256;      ///< threads of a thread block
 inline constexpr const char *kOracleKernel = "tesela_oracle";
 
-/// The value of one parameter of the variant: `integer` of an i32 scalar,
-/// `number` of an f32 scalar, the others of a captured tensor.
+/// The value of one parameter of the variant: `integer` for an i32 scalar,
+/// `number` for an f32 scalar, and the other fields for a captured tensor.
 struct OracleParameter {
   uint64_t data = 0; ///< device address of the first element
   int64_t extents[kOracleMaxRank] = {};
@@ -36,15 +36,15 @@ struct OracleParameter {
   float number = 0;
 };
 
-/// The kernel's one parameter, passed by value. The text declares the same
-/// struct; addresses are device addresses.
+/// The kernel's only parameter, passed by value. The CUDA text declares the same
+/// struct. Addresses are device addresses.
 struct OracleArguments {
   uint64_t q = 0, k = 0, v = 0; ///< elements of the input type
-  /// i64: the rows that are computed, by the number (b * H + h) * Sq + q; 0: all in this order.
+  /// i64: the numbers (b * H + h) * Sq + q of the rows to compute; 0: all rows, in this order.
   uint64_t rows = 0;
-  /// In elements: batch, head, position, dimension. Any strides.
+  /// Strides in elements: batch, head, position, dimension. Any strides are allowed.
   int64_t qStrides[4] = {}, kStrides[4] = {}, vStrides[4] = {};
-  // Results, all double and contiguous.
+  // Results, all contiguous arrays of double.
   uint64_t ref = 0;          ///< [rows, headDimV]: O in double
   uint64_t base = 0;         ///< [rows, headDimV]: O with the roundings of a kernel, see below
   uint64_t absolute = 0;     ///< [rows, headDimV]: sum over k of p(k) |v(k)|, p in double
@@ -54,8 +54,8 @@ struct OracleArguments {
   int32_t B = 0, H = 0, Hkv = 0, Sq = 0, Sk = 0;
   int32_t headDimQk = 0, headDimV = 0;
   float scale = 1;
-  // frontend/Dropout.h. The words: of the seed and of the offset, lower halves first; the state:
-  // i32, 0 or four of them; the first: added to q and to k.
+  // See frontend/Dropout.h. Words: of the seed and the offset, lower halves first. First: the
+  // positions added to q and k. State: 0 or 4 words, i32.
   float dropoutProbability = 0;
   uint32_t dropoutWords[4] = {};
   uint32_t dropoutFirst[2] = {};
@@ -64,28 +64,28 @@ struct OracleArguments {
   OracleParameter parameters[kOracleMaxParameters] = {}; ///< in the variant's order
 };
 
-/// CUDA C++ with the kernel `extern "C" tesela_oracle(OracleArguments)`, to be
-/// launched with a grid of as many blocks as there are rows (1 to 2^31 - 1) and
-/// kOracleThreads threads a block, without dynamic shared memory. It includes
-/// nothing and contracts nothing, whatever the compiler's options.
+/// CUDA C++ with the kernel `extern "C" tesela_oracle(OracleArguments)`. It must be
+/// launched with one thread block for each row (1 to 2^31 - 1), kOracleThreads
+/// threads in each, and no dynamic shared memory. The text includes nothing, and no
+/// compiler option makes it contract operations.
 ///
 ///   s     = scale * q.k, in double
-///   ref:  masks exact in i32 and f32, all else in double
+///   ref:  masks exact in i32 and f32, everything else in double
 ///   base: s rounded to f32 and to the input type, the score in f32,
-///         p = exp(score - the row's largest score), rounded to f32 and to the
-///         input type for the product with v, unrounded in the sum; all else in
-///         double
+///         p = exp(score - the row's largest score), rounded to f32. For the product
+///         with v p is also rounded to the input type, but not in the sum. Everything
+///         else in double
 ///
-/// Dropped pairs are in the sums, and in no product with v. A sink is a term of the sums, computed
-/// as scores are. A kept score of -inf counts as masked; a kept NaN or +inf, or one in the sink,
-/// makes the row (O and LSE) NaN; a row without keys has O = 0 and LSE = -inf, or the sink.
+/// Pairs that dropout drops count in the sums, not in the product with v. A sink is a term of the
+/// sums, computed like a score. A kept -inf counts as masked. A NaN or +inf, kept or in the sink,
+/// makes its row (O and LSE) NaN. A row without keys has O = 0 and LSE = -inf or the sink.
 ///
-/// `inputType` is f32, f16 or bf16. Error: Code::unsupported where the variant has
-/// more parameters or axes than fit OracleArguments.
+/// `inputType` is f32, f16 or bf16. Error: Code::unsupported if the variant has
+/// more parameters or axes than OracleArguments has room for.
 Result<std::string> oracleSource(const Variant &variant, ElementType inputType);
 
-/// The part of oracleSource() that stands for the variant: the device functions
-/// `oracleMask`, `oracleScore` and `oracleSink`, with what they need.
+/// The part of oracleSource() that depends on the variant: the device functions
+/// `oracleMask`, `oracleScore` and `oracleSink`, and the functions that they call.
 std::string oracleExpressions(const Variant &variant);
 
 } // namespace tesela

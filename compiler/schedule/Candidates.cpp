@@ -17,13 +17,13 @@ namespace tesela {
 
 namespace {
 
-/// Values of one choice, or of several that only make sense together, as overrides.
+/// Values of one field as overrides, or of several fields that only make sense together.
 using Axis = std::vector<std::string>;
 
-/// What a target has to choose.
+/// The values that are tried for a target.
 struct Space {
   std::vector<Axis> blocks; ///< every combination is tried
-  Axis departures;          ///< beside each, one at a time
+  Axis departures;          ///< tried with each combination, one at a time
 };
 
 Axis values(const std::string &name, std::initializer_list<int64_t> numbers) {
@@ -35,26 +35,26 @@ Axis values(const std::string &name, std::initializer_list<int64_t> numbers) {
 
 void append(Axis &axis, const Axis &more) { axis.insert(axis.end(), more.begin(), more.end()); }
 
-// What no table lists was slower wherever it was measured (docs/performance.md,
-// docs/decisions/host-target.md) or is refused on every chip.
+// Values that are not in these tables were slower wherever they were measured (docs/log,
+// docs/decisions/host-target.md), or no chip accepts them.
 
 Space hostSpace() {
   Space space;
   space.blocks = {values("block_m", {8, 16, 32, 64, 96, 128, 192}),
                   values("block_n", {32, 64, 128, 256})};
-  // Sums enough to hide the latency of a multiply-add, in the registers of AVX-512 or of AVX2.
+  // Enough sums to hide the latency of a multiply-add, in the registers of AVX-512 or AVX2.
   space.departures = {
       "product_rows = 6, product_vectors = 4",  "product_rows = 8, product_vectors = 3",
       "product_rows = 12, product_vectors = 2", "product_rows = 4, product_vectors = 6",
       "product_rows = 4, product_vectors = 4",  "product_rows = 6, product_vectors = 2",
       "product_rows = 4, product_vectors = 3",  "product_rows = 12, product_vectors = 1",
       "product_rows = 4, product_vectors = 2",  "product_pairs = true"};
-  append(space.departures, values("lanes", {8, 4}));
+  append(space.departures, values("vector_length", {8, 4}));
   return space;
 }
 
-/// Groups of 8 to 16 heads were best at 512 to 2k keys, of 32 MiB above, and of as many heads as a
-/// group may have where captured tensors decide (docs/performance.md).
+/// At 512 to 2k keys groups of 8 to 16 heads were best, above that groups of 32 MiB. If captured
+/// tensors decide the mask, the largest groups were best (docs/log/2026-11-21-forward-sm90.md).
 Axis groups() { return values("group_keys", {0, 4096, 8192, 16384, 32768, 65536, 1 << 20}); }
 
 Space multiplySpace() {
@@ -91,8 +91,8 @@ Space roleSpace() {
   return space;
 }
 
-/// For the kernels of gradients, which take one schedule together. Most of what does not fit is
-/// known when it is lowered.
+/// For the kernels of gradients, which all get the same schedule. Whether a schedule fits is mostly
+/// known only when the kernels are lowered.
 Space gradientSpace(bool hasRoles) {
   Space space;
   space.blocks = {{"consumers = 0, block_m = 64, warps = 4",
@@ -105,13 +105,13 @@ Space gradientSpace(bool hasRoles) {
            {"consumers = 1, block_m = 64, warps = 4", "consumers = 2, block_m = 128, warps = 8",
             "consumers = 3, block_m = 192, warps = 12"});
   space.departures = {"split_outputs = true"};
-  if (hasRoles) // refused beside consumers = 0
+  if (hasRoles) // schedules with consumers = 0 reject them
     append(space.departures,
            {"split_outputs = true, late_stages = 1", "persistent = false", "persistent = true"});
   return space;
 }
 
-/// Goes through the combinations of `axes` as an odometer does.
+/// Visits all combinations of `axes`; the last axis changes fastest.
 template <typename Visit> void forEach(const std::vector<Axis> &axes, Visit visit) {
   std::vector<size_t> index(axes.size(), 0);
   while (true) {
@@ -127,7 +127,7 @@ template <typename Visit> void forEach(const std::vector<Axis> &axes, Visit visi
   }
 }
 
-/// Packed heads beyond a key/value head's own would leave rows empty.
+/// More heads than share a key/value head would leave rows empty.
 Axis packedHeads(int64_t sharing) {
   Axis axis;
   for (int64_t heads = 1; sharing > 1 && heads <= std::min<int64_t>(sharing, 64); heads *= 2)

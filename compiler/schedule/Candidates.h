@@ -9,10 +9,10 @@
 
 namespace tesela {
 
-/// The legal schedules around the heuristic's: all extents of blocks in the target's table, each
-/// with the choices that the heuristic makes beside such blocks and with any one of these changed.
-/// The heuristic's own comes first; none is there twice. What `specification.schedule` names is the
-/// same in all. `sharing`: query heads of a key/value head.
+/// The legal schedules near the heuristic's choice: all extents of blocks in the target's table,
+/// each with the heuristic's other choices for such blocks, and with each of these changed, one at
+/// a time. The heuristic's own schedule comes first. No schedule occurs twice. All keep the fields
+/// that `specification.schedule` names. `sharing`: query heads of a key/value head.
 Result<std::vector<Schedule>> legalSchedules(const KernelSpecification &specification,
                                              const VariantTraits &variant, int64_t sharing);
 

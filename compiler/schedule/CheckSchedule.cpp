@@ -1,4 +1,4 @@
-//===- CheckSchedule.cpp - What a target can run ----------------*- C++ -*-===//
+//===- CheckSchedule.cpp - Schedules that a target can run ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ Status checkHeads(const Schedule &schedule, const KernelSpecification &specifica
 static Status checkShared(const Schedule &schedule, const KernelSpecification &specification,
                           const ChipFacts &chip) {
   if (!specification.isAttention())
-    return Status::success(); // counted once it is lowered
+    return Status::success(); // known only when the kernels are lowered
   int64_t bytes = sharedBytes(schedule, specification);
   if (bytes > chip.blockShared)
     return reject(
@@ -46,8 +46,8 @@ static Status checkShared(const Schedule &schedule, const KernelSpecification &s
   return Status::success();
 }
 
-/// Of heads whose columns are cut in two: S has 16 columns in each part, and P fills a panel of 64
-/// or whole ones for each part.
+/// For wide heads, whose columns two parts share: each part has a multiple of 16 columns of S, and
+/// fills one panel of 64 of P, or whole panels.
 static Status checkCutKeys(int64_t blockN) {
   if (blockN % 32 == 0 && (blockN <= 64 || blockN % 128 == 0))
     return Status::success();
@@ -56,7 +56,7 @@ static Status checkCutKeys(int64_t blockN) {
                   widestOfRows, blockN));
 }
 
-/// Warpgroups with roles: wgmma and tensor copies.
+/// Checks warpgroups with roles: wgmma and tensor copies.
 static Status checkRoles(const Schedule &schedule, const KernelSpecification &specification,
                          const ChipFacts &chip) {
   if (chip.acceleratedPtx == 0)
@@ -123,7 +123,8 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   return checkShared(schedule, specification, chip);
 }
 
-/// The rows of products that a warp has: others have the same rows, and other columns.
+/// Checks product_rows: the rows of a product that a warp has. Other warps have the same rows and
+/// other columns.
 static Status checkProductRows(const Schedule &schedule, const KernelSpecification &specification) {
   if (specification.isAttention() || schedule.consumers > 0)
     return reject("product_rows is a choice of the host, and of gradients by mma.sync (consumers = "
@@ -141,7 +142,7 @@ static Status checkProductRows(const Schedule &schedule, const KernelSpecificati
 Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                  const ChipFacts &chip) {
   Schedule others = schedule;
-  others.productRows = 0; // mma.sync has them, too
+  others.productRows = 0; // kernels with mma.sync have this field, too
   if (usesScope(others, ScheduleScope::host))
     return reject(fmt::format("{} are choices of the host; leave them out on a GPU",
                               namesOf(ScheduleScope::host)));
@@ -173,7 +174,7 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
                               16 * schedule.warps, schedule.blockM));
   if (schedule.blockN % 16 != 0)
     return reject(fmt::format("block_n is a multiple of 16, not {}", schedule.blockN));
-  // A copy gives eight threads a row, 128 bytes at a time.
+  // For a copy, eight threads read 128 bytes of a row at a time.
   int64_t rowStep = schedule.warps * 32 / 8;
   if (schedule.blockN % rowStep != 0 || schedule.blockM % rowStep != 0)
     return reject(
@@ -184,7 +185,7 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
     return status;
   if (!specification.isAttention())
     return Status::success();
-  // Accumulators of S and O, and Q where it is kept, must fit the 255 registers of a thread.
+  // The accumulators of S and O, and Q if it stays in registers, must fit into 255 registers.
   int64_t strips = isWide ? 1 : schedule.blockM / (16 * schedule.warps);
   int64_t registers =
       strips * heldRegisters(schedule.blockN, specification, /*overlap=*/false) +
@@ -198,7 +199,7 @@ Status checkCuda(const Schedule &schedule, const KernelSpecification &specificat
 }
 
 Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &unit) {
-  // A printed schedule names some of these with the only value that they have here.
+  // A printed schedule names some fields of GPUs. On the host only their defaults are allowed.
   for (const ScheduleField &field : scheduleFields())
     if ((field.scope == ScheduleScope::gpu || field.scope == ScheduleScope::roles) &&
         !field.isDefault(schedule))
@@ -210,10 +211,11 @@ Status checkHost(const Schedule &schedule, ElementType input, const VectorUnit &
     return reject(
         fmt::format("on the host block_m is a multiple of 8 and block_n of 16, not {} and {}",
                     schedule.blockM, schedule.blockN));
-  if (!std::has_single_bit(uint64_t(schedule.lanes)) || schedule.lanes > unit.width)
-    return reject(fmt::format("lanes is a power of two up to {}, which this CPU's vectors have, "
-                              "not {}",
-                              unit.width, schedule.lanes));
+  if (!std::has_single_bit(uint64_t(schedule.vectorLength)) || schedule.vectorLength > unit.width)
+    return reject(
+        fmt::format("vector_length is a power of two up to {}, which this CPU's vectors have, "
+                    "not {}",
+                    unit.width, schedule.vectorLength));
   int64_t taken = VectorUnit::productRegisters(schedule.productRows, schedule.productVectors);
   if (taken > unit.registers)
     return reject(fmt::format("products of {} rows and {} vectors take {} registers, this CPU has "

@@ -1,4 +1,4 @@
-//===- CheckSchedule.h - What a target can run ------------------*- C++ -*-===//
+//===- CheckSchedule.h - Schedules that a target can run --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,9 +11,9 @@
 
 namespace tesela {
 
-// Each names the choice that is wrong, its limit and what to change.
+// Each error names the wrong field, its limit, and what to change.
 
-/// That the heads of a block divide its rows, and are one with dropout.
+/// The heads of a block must divide its rows. With dropout a block must have one head.
 Status checkHeads(const Schedule &schedule, const KernelSpecification &specification);
 Status checkCuda(const Schedule &schedule, const KernelSpecification &specification,
                  const ChipFacts &chip);

@@ -1,4 +1,4 @@
-//===- CostModel.cpp - In which order schedules are tried -------*- C++ -*-===//
+//===- CostModel.cpp - The order in which schedules are tried ---*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@ double makespan(std::vector<double> times, int64_t items, int64_t workers) {
     return 0;
   std::sort(times.begin(), times.end(), std::greater<>());
   double mean = std::accumulate(times.begin(), times.end(), 0.0) / double(times.size());
-  // With many items a worker the end is ragged by less than a half of the shortest.
+  // With many items for each worker, the ends of workers differ by less than half a shortest item.
   if (items > 16 * workers)
     return mean * double(items) / double(workers) + times.back() / 2;
   std::priority_queue<double, std::vector<double>, std::greater<>> ends;
@@ -42,7 +42,7 @@ double makespan(std::vector<double> times, int64_t items, int64_t workers) {
   return last;
 }
 
-/// Bytes of q, k, v and o.
+/// The bytes of q, k, v and o.
 static double tensorBytes(const CostedLaunch &launch) {
   const Extents &e = launch.extents;
   return double(launch.elementBytes) * double(launch.headDimQk + launch.headDimV) *
@@ -55,23 +55,23 @@ static double tensorBytes(const CostedLaunch &launch) {
 
 namespace {
 
-/// What the formula takes from measurements on an H200 (docs/performance.md says where).
+/// Figures from measurements on an H200 (docs/log/2026-11-22-masks.md, 2026-11-21-forward-sm90.md).
 struct Measured {
-  /// An item's beginning and end, in cycles: "about 5 thousand beside ten tiles".
+  /// Cycles of an item's beginning and end: "about 5 thousand cycles beside ten tiles".
   static constexpr double item = 5000;
-  static constexpr double queriesAhead = 800; ///< of these, with query_stages = 2
+  static constexpr double queriesAhead = 800; ///< saved with query_stages = 2
   static constexpr double noOutputBuffer = 1200, notPersistent = 2500;
-  /// A tile's barriers, bounds and counting.
+  /// Cycles of a tile for barriers, bounds and counting.
   static constexpr double tile = 120;
-  /// Bytes that a multiprocessor gets from the second cache in a clock, of its 64 at best.
+  /// Bytes that a multiprocessor reads from the L2 cache in a cycle; at best 64.
   static constexpr double cacheBytes = 48;
-  /// f32 operations an element: scaled difference, maximum, sum, conversion; with a reference that
-  /// follows also its share of shuffles, with one that is found by the sum no maximum.
+  /// f32 operations for each element: scaled difference, maximum, sum, conversion. `follow` also
+  /// has its part of the shuffles; `recompute` has no maximum.
   static constexpr double follow = 8, lazy = 6, recompute = 5;
-  static constexpr double mask = 4; ///< more of them, an element of a partial tile
+  static constexpr double mask = 4; ///< additional operations for each element of a partial tile
 };
 
-/// Cycles of a multiprocessor for one tile.
+/// The cycles of a multiprocessor for one tile.
 class TileCycles {
 public:
   TileCycles(const Schedule &schedule, const CostedLaunch &launch, const GpuMachine &machine)
@@ -101,8 +101,8 @@ private:
 
   double products() const {
     double flops = 2.0 * double(schedule.blockM) * double(schedule.blockN) * double(depths());
-    // Operands come from shared memory at 128 bytes a clock: with roles each warpgroup reads 64
-    // rows of Q and the block's K and V; else each warp reads K and V once for all of its rows.
+    // Shared memory gives 128 bytes a cycle. With roles each warpgroup reads 64 rows of Q, and the
+    // block's K and V. Without roles each warp reads K and V once for all of its rows.
     double shared = 0;
     if (schedule.consumers > 0)
       shared = double(schedule.consumers) * (2.0 * double(schedule.blockN) * double(depths()) +
@@ -111,12 +111,12 @@ private:
       shared = double(schedule.warps) * 2.0 * double(schedule.blockN) * double(depths());
     double speed =
         schedule.consumers > 0 ? machine.speeds.warpgroupFlops : machine.speeds.multiplyFlops;
-    // Where both are near their limit they stand in each other's way a little.
+    // If both are near their limit, they slow each other down a little.
     double tensor = flops / speed, memory = shared / 128;
     return std::max(tensor, memory) + 0.1 * std::min(tensor, memory);
   }
 
-  /// The share of the shorter of products and softmax that nothing hides.
+  /// The part of the shorter of products and softmax that is not hidden behind the longer one.
   double exposed() const {
     if (schedule.consumers == 0) {
       bool severalBlocks =
@@ -138,7 +138,7 @@ private:
         std::max(productCycles, softmaxCycles) + exposed() * std::min(productCycles, softmaxCycles);
     double loads = double(launch.elementBytes) * double(schedule.blockN) *
                    double(launch.headDimQk + launch.headDimV) / Measured::cacheBytes;
-    // One buffer loads and waits; two hide the loads (three and four gained nothing).
+    // One buffer loads and waits; two hide the loads. Three and four gained nothing more.
     return (schedule.stages > 1 ? std::max(work, loads) : work + loads) + Measured::tile;
   }
 };
@@ -156,8 +156,8 @@ double itemCycles(const Schedule &schedule) {
   return cycles;
 }
 
-/// How much longer a launch takes because keys and values are read from memory again: those of the
-/// key/value heads that are at work at once against the second cache.
+/// The factor by which a launch takes longer because keys and values are read from memory again. It
+/// compares the keys and values of all heads that run at once with the size of the L2 cache.
 double missesFactor(const Schedule &schedule, const CostedLaunch &launch,
                     const GpuMachine &machine) {
   const Extents &e = launch.extents;
@@ -166,14 +166,14 @@ double missesFactor(const Schedule &schedule, const CostedLaunch &launch,
   int64_t itemsOfHead =
       std::max<int64_t>(1, workItemsOf(schedule, e) / std::max<int64_t>(1, int64_t(e.B) * e.Hkv));
   double heads = double(ceilDivide(machine.speeds.multiprocessors, itemsOfHead));
-  if (schedule.groupKeys > 0) // a group has 16 heads at most
+  if (schedule.groupKeys > 0) // a group has at most 16 heads
     heads = std::max(
         heads, double(std::clamp<int64_t>(schedule.groupKeys / std::max<int64_t>(e.Sk, 1), 1, 16)));
   heads = std::min(heads, double(e.B) * e.Hkv);
   double filled = heads * headBytes / double(machine.speeds.cacheBytes);
   double factor = 1 + 0.08 * std::clamp(filled - 0.65, 0.0, 1.0);
-  // Groups order rows of several heads by length: under a mask the long ones go first, with all
-  // pairs there is nothing to order and more keys are in use.
+  // In a group, rows of several heads are ordered by length. Under a mask the long ones then
+  // start first. With all pairs there is nothing to order, and the group has more keys in use.
   if (schedule.groupKeys > 0)
     factor *= launch.isMasked ? 0.98 : 1.03;
   return factor;
@@ -190,8 +190,8 @@ double predictedMilliseconds(const Schedule &schedule, const CostedLaunch &launc
   std::vector<double> times;
   for (const RowTiles &row : rows) {
     double time = item + double(row.full) * full + double(row.partial) * partial;
-    // The first reference of a row comes from its first block, which is computed again where that
-    // was partial: half of the time with ranges that end in one.
+    // `recompute`: the first block gives a row its first reference. If that block was partial, it
+    // is computed again: half of the time for ranges that end with a partial block.
     if (schedule.reference == ScheduleReference::recompute && isRanged && !schedule.lastKeysFirst)
       time += 0.25 * partial;
     times.push_back(time);
@@ -210,7 +210,7 @@ double predictedMilliseconds(const Schedule &schedule, const CostedLaunch &launc
 
 namespace {
 
-/// Cycles of a core; vectors are of the schedule's lanes.
+/// The cycles of a CPU core. Vectors have the schedule's `vectorLength` elements.
 class HostCycles {
 public:
   HostCycles(const Schedule &schedule, const CostedLaunch &launch)
@@ -221,44 +221,45 @@ public:
     double depths = double(launch.headDimQk + launch.headDimV);
     double operations = exponential * (1 + launch.scoreExponentials) + softmax +
                         launch.scoreOperations + (isPartial ? mask : 0);
-    double perVector = elements / double(schedule.lanes);
-    // Keys and values are loaded, widened and transposed once a tile; the sums of the output are
-    // scaled once a tile.
-    double loads = double(schedule.blockN) * depths / double(schedule.lanes) * transposed;
-    double rescale = double(schedule.blockM) * double(launch.headDimV) / double(schedule.lanes);
+    double perVector = elements / double(schedule.vectorLength);
+    // For each tile, keys and values are loaded, widened and transposed once, and the sums of the
+    // output are rescaled once.
+    double loads = double(schedule.blockN) * depths / double(schedule.vectorLength) * transposed;
+    double rescale =
+        double(schedule.blockM) * double(launch.headDimV) / double(schedule.vectorLength);
     return (perVector * depths * product() + perVector * operations / 2 + loads + rescale) *
                cacheFactor() +
            tileOverhead;
   }
   double item() const {
     return double(schedule.blockM) * double(launch.headDimQk + launch.headDimV) /
-               double(schedule.lanes) * 4 +
+               double(schedule.vectorLength) * 4 +
            itemOverhead;
   }
 
 private:
-  // Vector operations: of an exponential (MathExpansion.cpp), of the rest of the softmax and of a
-  // mask, an element; of a transposition, an element that is loaded.
+  // Vector operations: for each element of an exponential (MathExpansion.cpp), of the rest of the
+  // softmax and of a mask; for each loaded element of a transposition.
   static constexpr double exponential = 14, softmax = 8, mask = 6, transposed = 6;
   static constexpr double tileOverhead = 500, itemOverhead = 1500; // cycles
-  /// Of multiply-adds (host-target.md): 4 cycles, and one for the loads that they wait for.
+  /// Of multiply-adds (host-target.md): 4 cycles, and one for the loads before them.
   static constexpr double latency = 5, units = 2;
 
   const Schedule &schedule;
   const CostedLaunch &launch;
 
-  /// Cycles of a multiply-add of one vector, in the block that stays in registers.
+  /// Cycles of a multiply-add of one vector, in the block of sums that stays in registers.
   double product() const {
     double rows = double(schedule.productRows), vectors = double(schedule.productVectors);
     double sums = rows * vectors;
     double step = std::max({sums / units, latency, (rows + vectors) / 2}); // two loads a cycle
     double cycles = step / sums;
-    // Pairs of bf16 multiply twice as much, and are brought into pairs first.
+    // Pairs of bf16 multiply twice as much, but the elements must first be brought into pairs.
     return schedule.productPairs ? cycles * 0.6 : cycles;
   }
 
-  /// A tile's buffers that leave the second cache (1 MiB and more on what Tesela was tried on) are
-  /// read again from the third.
+  /// If a tile's buffers do not fit into the L2 cache (1 MiB and more on the measured CPUs), parts
+  /// are read again from L3.
   double cacheFactor() const {
     double depths = double(launch.headDimQk + launch.headDimV);
     double bytes = 4 * (double(schedule.blockN) * depths + double(schedule.blockM) * depths +
@@ -278,7 +279,7 @@ double predictedMilliseconds(const Schedule &schedule, const CostedLaunch &launc
     times.push_back(item + double(row.full) * full + double(row.partial) * partial);
   double clocks =
       makespan(std::move(times), workItemsOf(schedule, launch.extents), std::max(threads, 1));
-  return clocks / 3e6; // 3 GHz: the same for all schedules
+  return clocks / 3e6; // at 3 GHz; the frequency does not change the order of schedules
 }
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- Heuristics.h - What suits a kernel on a GPU --------------*- C++ -*-===//
+//===- Heuristics.h - Schedules that suit a kernel on a GPU -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,45 +10,45 @@
 
 namespace tesela {
 
-/// Query heads of a block at most: a tensor copy brings the rows of a warpgroup, which has 64.
+/// The largest number of query heads in a block: a tensor copy brings a warpgroup's 64 rows.
 constexpr int64_t mostHeads = 64;
 
 /// Values of tiles (pipe-count-registers) that a thread can hold beside everything else: without
-/// roles, of 255 registers; of 1, 2 or 3 consumers, where no finder takes registers
-/// (RoleRegisters.h deals 256, 232 or 160).
+/// roles (255 registers), and with 1, 2 or 3 consumers if no finder needs registers
+/// (RoleRegisters.h gives each thread 256, 232 or 160).
 inline constexpr int64_t tileRegisters[] = {224, 224, 208, 128};
 
-/// What a thread of a consumer of attention will hold of tiles: accumulators of S and O; and with
-/// `overlap` the last block's P beside this block's S. An estimate before there is IR; PtxTest
-/// holds it against what pipe-count-registers counts.
+/// How many values of tiles a thread of an attention consumer will hold: accumulators of S and O;
+/// with `overlap` also the last block's P beside this block's S. It is an estimate before there is
+/// IR. PtxTest compares it with the count of pipe-count-registers.
 inline int64_t heldRegisters(int64_t blockN, const KernelSpecification &specification,
                              bool overlap) {
   int64_t columns = blockN + paddedValueDim(specification);
-  if (hasWideHeads(specification)) // cut in two
+  if (hasWideHeads(specification)) // two warpgroups share the columns
     return columns / 4;
   return columns / 2 + (overlap ? blockN / 4 : 0);
 }
 
-/// Where the expected queries are few, the power of two that they do not exceed; else 0.
+/// If the expected queries are few: their number, rounded up to a power of two. Otherwise 0.
 int64_t fewQueriesOf(const KernelSpecification &specification);
 
-/// How many consumers suit the expected length: three reuse each key and value more, two waste less
-/// of a short or a masked row of blocks; one has rows enough for few queries.
+/// How many consumers suit the expected length. Three reuse each key and value more often. Two
+/// waste less of a short or a masked row of blocks. One has enough rows for few queries.
 int64_t consumersFor(const KernelSpecification &specification, const VariantTraits &variant);
 
-/// Attention by warpgroups with roles, with the consumers and the overlap of `wanted`.
+/// A schedule for attention by warpgroups with roles, with the consumers and overlap of `wanted`.
 Schedule roleHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                        const ChipFacts &chip, const Schedule &wanted);
 
-/// Stages of the queries that the other choices of `schedule` leave room for.
+/// How many stages of queries fit beside the other choices of `schedule`.
 int64_t queryStagesFor(Schedule schedule, const KernelSpecification &specification,
                        const VariantTraits &variant, const ChipFacts &chip);
 
-/// Attention by mma.sync.
+/// A schedule for attention with mma.sync.
 Schedule multiplyHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                            const ChipFacts &chip);
 
-/// The kernels of a template that is not attention, with the consumers of `wanted`.
+/// A schedule for the kernels of a template that is not attention, with the consumers of `wanted`.
 Schedule templateHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                            const Schedule &wanted);
 

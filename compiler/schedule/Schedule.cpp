@@ -13,8 +13,8 @@ namespace tesela {
 static Result<Schedule> chooseHostSchedule(const KernelSpecification &specification,
                                            const VariantTraits &variant) {
   VectorUnit unit = hostVectorUnit();
-  // Where nothing is expected a launch may be a short one, to which large blocks do more harm than
-  // they are worth to a long one.
+  // If no length is expected, a launch may be short. Large blocks cost a short launch more than
+  // they gain in a long one.
   bool isLong = specification.expectedLength >= 4096 &&
                 (specification.expectedQueries == 0 || specification.expectedQueries > 2048);
   HostChoices choices = hostChoices(specification.inputType, fewQueriesOf(specification),
@@ -23,7 +23,7 @@ static Result<Schedule> chooseHostSchedule(const KernelSpecification &specificat
   schedule.blockM = choices.blockM;
   schedule.blockN = choices.blockN;
   schedule.heads = specification.isAttention() && !specification.dropout ? choices.heads : 1;
-  schedule.lanes = choices.lanes;
+  schedule.vectorLength = choices.vectorLength;
   schedule.productRows = choices.productRows;
   schedule.productVectors = choices.productVectors;
   schedule.productPairs = choices.productPairs;
@@ -43,17 +43,18 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   Result<ChipFacts> chip = chipFacts(specification.target.sm);
   if (!chip)
     return chip.error();
-  // The number of consumers and the overlap decide what suits the rest, so their overrides come
-  // first.
+  // The other choices depend on the number of consumers and on the overlap, so overrides of these
+  // are applied first.
   Schedule wanted;
   wanted.queryStages = 0;
   bool hasRoles = chip->acceleratedPtx != 0 && specification.isAttention();
   wanted.consumers = hasRoles ? consumersFor(specification, variant) : 0;
-  // The rounds of a reduction have no registers for the last block's P beside this block's S
-  // (AssemblyTest).
-  // A share of blocks that were found may be empty, and knows no block that its mask drops. With
-  // one consumer two thread blocks a multiprocessor overlap instead.
-  // Of a shared prefix blocks may be found where the variant's own have closed ranges.
+  // No overlap with the rounds of a reduction: there are no registers for the last block's P beside
+  // this block's S (AssemblyTest).
+  // No overlap for parts of found blocks: overlap runs the first iteration of an empty loop, and an
+  // empty part has no block that its mask drops. With one consumer, two thread blocks of a
+  // multiprocessor overlap instead. With a shared prefix, blocks may be found even if the variant's
+  // own mask has closed ranges.
   bool isShared = specification.isInParts() &&
                   (variant.isTested || wanted.consumers == 1 || specification.sharesPrefix());
   wanted.overlap = !variant.hasReductions && !isShared && !specification.hasNarrowKeys() &&
@@ -67,7 +68,7 @@ Result<Schedule> chooseSchedule(const KernelSpecification &specification,
   if (Status status = overrideSchedule(schedule, specification.schedule); !status)
     return status.error();
   if (wanted.queryStages == 0 &&
-      specification.isAttention()) // not overridden: what the other choices leave room for
+      specification.isAttention()) // not overridden: as many as fit beside the other choices
     schedule.queryStages = queryStagesFor(schedule, specification, variant, *chip);
   if (Status status = checkCuda(schedule, specification, *chip); !status)
     return status.error();

@@ -1,4 +1,4 @@
-//===- SharedMemory.cpp - What a forward kernel needs of it -----*- C++ -*-===//
+//===- SharedMemory.cpp - Shared memory of a forward kernel -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -8,14 +8,14 @@
 
 namespace tesela {
 
-/// Columns with which a head of `headDim` 16-bit elements lies in a buffer: its rows take whole
-/// rows of the banks (`!pipe.buffer`).
+/// The columns that a head of `headDim` 16-bit elements takes in a buffer: rows are padded to 128
+/// bytes (`!pipe.buffer`).
 static int64_t bufferColumns(int64_t headDim) { return (headDim + 63) / 64 * 64; }
 
-/// Likewise of elements of 8 bits.
+/// The same for 8-bit elements.
 static int64_t narrowColumns(int64_t headDim) { return (headDim + 127) / 128 * 128; }
 
-/// Keys and values, in the stages that they are copied to, and what they are widened to.
+/// Bytes of keys and values: the stages into which they are copied, and their widened form.
 static int64_t keyBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t qk = specification.headDimQk, v = specification.headDimV;
   bool isOneTensor = hasValuesOfKeys(specification);
@@ -23,21 +23,21 @@ static int64_t keyBytes(const Schedule &schedule, const KernelSpecification &spe
                  elementSize(specification.inputType);
   if (!specification.hasNarrowKeys())
     return schedule.stages * wide;
-  // One warp widens in its registers.
+  // A single warp widens keys in its registers.
   if (schedule.consumers == 0 && schedule.warps == 1)
     wide = 0;
   return schedule.stages * schedule.blockN * (narrowColumns(qk) + narrowColumns(v)) + wide;
 }
 
-/// Barriers, and what finds blocks.
+/// Bytes of barriers, and of the data with which blocks are found.
 static int64_t controlBytes(const Schedule &schedule) {
   int64_t barriers = schedule.consumers > 0
                          ? 16 * (schedule.consumers * schedule.queryStages + 2 * schedule.stages)
                          : 0;
   if (schedule.persistent)
-    barriers += 2 * (16 + 16) + 16; // the channel of work items, and the last one
-  // Where blocks are found one by one: the channels that tell of them, and what comes with their
-  // keys (pipe-split-roles), and the memory of each warp that finds (BlockFinder.h).
+    barriers += 2 * (16 + 16) + 16; // the channel of work items, and the number of the last item
+  // If blocks are found one by one: the channels that name them, the numbers that come with their
+  // keys (pipe-split-roles), and the memory of each warp that finds blocks (BlockFinder.h).
   bool hasRoles = schedule.consumers > 0;
   int64_t finding = hasRoles ? (16 + 16) * (2 + 32) + 16 * schedule.stages : 0;
   finding += (hasRoles ? 1 : schedule.warps) * 272;
@@ -46,10 +46,9 @@ static int64_t controlBytes(const Schedule &schedule) {
 
 int64_t sharedBytes(const Schedule &schedule, const KernelSpecification &specification) {
   int64_t size = elementSize(specification.inputType);
-  // The output leaves through the queries' buffer where it fits, beside it where roles share one of
-  // another shape.
-  // Of wide heads it goes straight from registers; P lies in shared memory, and rows of it are
-  // joined there.
+  // The output uses the queries' buffer if it fits. With roles and unequal widths it has its own.
+  // The output of wide heads is stored directly from registers. P lies in shared memory, and rows
+  // of it are joined there.
   if (hasWideHeads(specification))
     return size * schedule.blockM *
                (bufferColumns(specification.headDimQk) + bufferColumns(schedule.blockN)) +

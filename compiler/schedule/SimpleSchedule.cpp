@@ -1,4 +1,4 @@
-//===- SimpleSchedule.cpp - The kernel that is there soonest ----*- C++ -*-===//
+//===- SimpleSchedule.cpp - The kernel that is ready soonest ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,9 +9,9 @@
 namespace tesela {
 
 /// The assembler's time grows with the code: with the columns of a block, which are unrolled, and
-/// with all that lies beside each other in it. So this has neither roles nor an overlap, and narrow
-/// blocks; a warp has 16 rows, the fewest that its instructions take
-/// (docs/decisions/two-tiers.md has what was measured).
+/// with the number of computations that run beside each other. So this schedule has neither roles
+/// nor overlap, and narrow blocks. A warp has 16 rows, the fewest that its instructions allow
+/// (measurements in docs/decisions/two-tiers.md).
 std::string simpleSchedule(const KernelSpecification &specification) {
   bool hasOne = specification.target.kind == Target::Kind::cuda && specification.isAttention() &&
                 !hasWideHeads(specification);

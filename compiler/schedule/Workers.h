@@ -1,11 +1,11 @@
-//===- Workers.h - Among how many work items keys are shared ----*- C++ -*-===//
+//===- Workers.h - The work items that share keys ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How many work items share the keys of a launch's sequences (templates/forward_in_parts.mlir) is
-// compiled in, and known before there is a schedule; which thread blocks suit a kernel follows from
-// it. So both rules stand here.
+// How many work items share the keys of a launch's sequences (templates/forward_in_parts.mlir) is a
+// compile-time constant, known before the schedule. It decides which thread blocks suit a kernel.
+// So both rules are in this file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_SCHEDULE_WORKERS_H
@@ -15,29 +15,29 @@
 
 namespace tesela {
 
-/// What the host knows of a launch.
+/// The properties of a launch that the host knows.
 struct SharedKeys {
   int64_t processors = 1; ///< the GPU's multiprocessors, the host's threads
   int64_t batch = 1;
   int64_t heads = 1;
   int64_t kvHeads = 1;
-  int64_t queries = 1; ///< of a sequence at most
-  int64_t keys = 0;    ///< likewise
+  int64_t queries = 1; ///< the most of any sequence
+  int64_t keys = 0;    ///< the most of any sequence
 };
 
-/// The binding "workers" for launches of `specification`'s kernel, which has none yet.
+/// The binding "workers" for launches of `specification`'s kernel. It must not have one yet.
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch);
 
-/// If several sequences are equal and their shares long, so many neighbouring shares are joined.
+/// If several sequences have equal lengths and long parts: how many neighbouring parts are joined.
 int64_t sharesOfEqual(const KernelSpecification &specification);
 
-/// How many warps join the parts of a row.
+/// How many warps of a thread block join the parts of a row.
 int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specification);
 
-/// Whether a thread block of one warp suits the kernel.
+/// Whether thread blocks of one warp suit the kernel.
 bool suitsOneWarp(const KernelSpecification &specification, const VariantTraits &variant);
 
-/// How many thread blocks with `schedule` a multiprocessor should run at once; 0: as many as fit.
+/// How many thread blocks a multiprocessor should run at once with `schedule`; 0: as many as fit.
 int64_t residentsOf(const Schedule &schedule, const KernelSpecification &specification);
 
 } // namespace tesela

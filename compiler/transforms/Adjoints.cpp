@@ -24,7 +24,7 @@ static std::optional<double> constantOf(Value value) {
   return number.convertToDouble();
 }
 
-/// Puts `value` into `to`, or takes it out of `from`.
+/// Adds the factor `value` to `to`; if `from` has the same factor, removes it there instead.
 static void cancel(SmallVector<Value, 4> &to, SmallVector<Value, 4> &from, Value value) {
   auto *found = llvm::find(from, value);
   if (found != from.end())
@@ -75,11 +75,11 @@ static bool haveSameFactors(const Product &a, const Product &b) {
 //===----------------------------------------------------------------------===//
 
 const Guard *Adjoints::where(const Guard *outer, Value condition, bool holds) {
-  // !c holds where c does not.
+  // !c holds if and only if c does not.
   auto inverted = condition.getDefiningOp<arith::XOrIOp>();
   if (inverted && matchPattern(inverted.getRhs(), m_One()))
     return where(outer, inverted.getLhs(), !holds);
-  // What an outer guard says already needs no saying.
+  // If an outer guard already has this condition, no new guard is needed.
   for (const Guard *guard = outer; guard->outer; guard = guard->outer)
     if (guard->condition == condition && guard->holds == holds)
       return outer;
@@ -139,7 +139,7 @@ void Adjoints::add(Sum &sum, const Product &product) {
 Product Adjoints::product(const Sum &sum) {
   if (sum.size() == 1)
     return sum.front();
-  // One that is added stands first.
+  // Begin with a product that is added, so that the sum needs no negation.
   auto isAdded = [](const Product &product) { return !(product.coefficient < 0); };
   auto *first = llvm::find_if(sum, isAdded);
   if (first == sum.end())
@@ -155,7 +155,7 @@ Product Adjoints::product(const Sum &sum) {
   return Product().times(value);
 }
 
-/// Takes the deepest sum that has something to join with one level up; false: there is none.
+/// Moves the deepest sum that can be joined there one level up. Returns false if there is none.
 bool Adjoints::joinDeepest(Sums &sums, bool isLast) {
   SmallVector<const Guard *> deepest;
   for (auto &[guard, sum] : sums)
@@ -173,7 +173,7 @@ bool Adjoints::joinDeepest(Sums &sums, bool isLast) {
                    : Product().times(select(guard, write(ofThis), write(ofSibling)));
       sums.erase(sibling);
     } else {
-      // Where an outer guard has a sum of its own, the value is used whatever this guard says.
+      // If an outer guard has a sum, too, the value is used whether this guard holds or not.
       bool isUsed = isLast;
       for (const Guard *outer = guard->outer; outer; outer = outer->outer)
         isUsed |= sums.contains(outer);
@@ -190,7 +190,8 @@ bool Adjoints::joinDeepest(Sums &sums, bool isLast) {
   return false;
 }
 
-/// Of guards none of which is around another: one of either condition.
+/// Joins sums whose guards are not nested in each other. The result's guard holds if any of
+/// their guards does.
 Term Adjoints::joinApart(const Sums &sums) {
   const Guard *around = sums.front().first;
   for (auto &[guard, sum] : sums) {
@@ -242,7 +243,7 @@ Value Adjoints::multiplied(ValueRange factors, Value first) {
   return first;
 }
 
-/// |coefficient| · over / under.
+/// Writes |coefficient| · over / under.
 Value Adjoints::magnitude(const Product &product) {
   auto select = [&](ValueRange values, bool uniform) {
     SmallVector<Value> chosen;
@@ -275,7 +276,7 @@ Value Adjoints::write(const Term &term) {
     return value;
   if (term.guard->outer == &root)
     return select(term.guard, value, number(0));
-  // All conditions false: 0 where one of them is true.
+  // The guard says that all conditions are false: write 0 where one of them is true.
   Value any;
   for (const Guard *guard = term.guard; guard->outer && !guard->holds; guard = guard->outer) {
     any = any ? arith::OrIOp::create(builder, loc, guard->condition, any).getResult()

@@ -1,17 +1,17 @@
-//===- Adjoints.h - What a reverse sweep adds up ----------------*- C++ -*-===//
+//===- Adjoints.h - The sums of a reverse sweep -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The adjoint of a value v is ∂y / ∂v, a sum with one term for each use of v. A term is kept as a
-// product of factors until it has to be written, so that what stands over and under cancels:
-// cap · (1 - t²) / cap is 1 - t².
+// product of factors until it is written, so that equal factors above and below the fraction bar
+// cancel: cap · (1 - t²) / cap is 1 - t².
 //
-// A term has a guard: the conditions of the `?:` around, under which this use was computed. A
-// product is never taken where its guard is false, because its factors may be NaN or infinite
+// A term has a guard: the conditions of the surrounding `?:` under which this use is computed. A
+// product is never used where its guard is false, because its factors may be NaN or infinite
 // there: `s > 0 ? log(s) : 0` has the derivative `s > 0 ? 1 / s : 0`, and not
-// `(s > 0 ? 1 : 0) / s`, which is NaN at s = 0. Guards are nodes of a tree:
-// the terms of both sides of a condition join in the node above.
+// `(s > 0 ? 1 : 0) / s`, which is NaN at s = 0. Guards form a tree. The terms of both sides of a
+// condition are joined in the parent node.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_ADJOINTS_H
@@ -29,7 +29,7 @@
 
 namespace tesela {
 
-/// coefficient · over / under.
+/// coefficient · Π over / Π under.
 struct Product {
   double coefficient = 1;
   llvm::SmallVector<mlir::Value, 4> over, under;
@@ -41,45 +41,45 @@ struct Product {
   size_t size() const { return over.size() + under.size(); }
 };
 
-/// A condition that holds, or does not, inside of another guard. There is one object for each.
+/// A condition that must be true (or false) inside another guard. Equal guards are one object.
 struct Guard {
-  const Guard *outer; ///< null: of the guard that always holds
+  const Guard *outer; ///< null for the root, which always holds
   mlir::Value condition;
   bool holds;
   int depth;
 };
 
-/// `product` where the guard holds, 0 elsewhere.
+/// `product` where the guard holds, and 0 elsewhere.
 struct Term {
   const Guard *guard;
   Product product;
 };
 
-/// Collects terms, and writes them at the insertion point of a builder.
+/// Collects terms and writes them at the insertion point of a builder.
 class Adjoints {
 public:
-  /// `isUniform`: whether a value is the same for all pairs of a tile; such factors are multiplied
-  /// first, so that a kernel does it once.
+  /// `isUniform` says whether a value is the same for all pairs of a tile. Such factors are
+  /// multiplied first, so that a kernel multiplies them once for a tile.
   Adjoints(mlir::OpBuilder &builder, std::function<bool(mlir::Value)> isUniform)
       : loc(builder.getUnknownLoc()), builder(builder), isUniform(std::move(isUniform)) {}
 
   const Guard *always() const { return &root; }
   const Guard *where(const Guard *outer, mlir::Value condition, bool holds);
 
-  /// Terms by the value whose adjoint they are part of, in the order of the sweep.
+  /// The terms of each value's adjoint, in the order of the sweep.
   using Terms = llvm::MapVector<mlir::Value, llvm::SmallVector<Term>>;
   void add(mlir::Value value, Term term);
-  /// All terms of `value` in one, which are then forgotten; none: its adjoint is 0.
-  /// `isLast`: it is a result, and nothing is multiplied with it any more.
+  /// Joins all terms of `value` into one and forgets them. Without terms the adjoint is 0, and the
+  /// result is nullopt. `isLast`: the adjoint is a result and will not be multiplied further.
   std::optional<Term> take(mlir::Value value, bool isLast = false);
   const Terms &collected() const { return terms; }
 
   mlir::Value write(const Product &product);
-  /// With 0 where the guard is false.
+  /// Writes 0 where the guard is false.
   mlir::Value write(const Term &term);
   mlir::Value number(double value);
 
-  /// While it lives, what is written may stand in a region of its own, and terms are separate.
+  /// While this object lives, code may be written into another region, and has its own terms.
   class Region {
   public:
     explicit Region(Adjoints &adjoints)
@@ -97,21 +97,21 @@ public:
     Terms terms;
   };
 
-  mlir::Location loc; ///< of what is written
+  mlir::Location loc; ///< of the ops that are written
 
 private:
   /// A sum of products.
   using Sum = llvm::SmallVector<Product, 2>;
-  /// Sums by their guard.
+  /// A sum for each guard.
   using Sums = llvm::MapVector<const Guard *, Sum>;
 
   static void add(Sum &sum, const Product &product);
   bool joinDeepest(Sums &sums, bool isLast);
   Term joinApart(const Sums &sums);
   Product product(const Sum &sum);
-  /// `chosen` where the literal of `guard` is true, else `other`.
+  /// `chosen` where the condition of `guard` is as the guard says, `other` elsewhere.
   mlir::Value select(const Guard *guard, mlir::Value chosen, mlir::Value other);
-  /// The guard as an i1, inside of `from`, which is one around it.
+  /// The guard as an i1, without the conditions of `from`, which is an outer guard.
   mlir::Value condition(const Guard *guard, const Guard *from);
   mlir::Value negation(mlir::Value condition);
   mlir::Value magnitude(const Product &product);
@@ -122,7 +122,7 @@ private:
   const Guard root{nullptr, {}, true, 0};
   std::deque<Guard> guards;
   std::map<std::tuple<const Guard *, void *, bool>, const Guard *> guardOf;
-  llvm::DenseMap<const Guard *, mlir::Value> conditions; ///< that are written
+  llvm::DenseMap<const Guard *, mlir::Value> conditions; ///< already written
   Terms terms;
 };
 

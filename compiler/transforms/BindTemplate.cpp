@@ -90,7 +90,7 @@ struct TileBind : impl::TileBindBase<TileBind> {
         return std::nullopt;
       return cast<TypeAttr>(value->second).getValue();
     });
-    // Types are made anew without a check, which no verifier of an op makes up for.
+    // The replacer builds types without verifying them, and no op's verifier does it later.
     bool isValid = true;
     auto checked = [&](Type bound, Type old) {
       isValid &= bool(bound);
@@ -119,7 +119,7 @@ struct TileBind : impl::TileBindBase<TileBind> {
     if (!isValid)
       return failure();
 
-    // An extent that names no parameter would otherwise surface much later.
+    // Report an extent that names no parameter here; otherwise the error would come much later.
     WalkResult unbound = kernel.walk([&](Operation *op) {
       if (auto number = dyn_cast<tile::NumberOp>(op)) {
         std::optional<int64_t> value = tile::staticExtent(number.getExtent());

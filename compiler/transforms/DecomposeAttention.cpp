@@ -70,12 +70,12 @@ struct TileDecompose : impl::TileDecomposeBase<TileDecompose> {
   static Value copyHook(TileEmitter::Scalars scalars, Region &hook, IRMapping &mapping) {
     for (Operation &op : hook.front().without_terminator())
       scalars.builder.clone(op, mapping);
-    // A parameter alone is the kernel's argument, which the hook only uses.
+    // A hook may yield a parameter directly: an argument of the kernel, which is not copied.
     return mapping.lookupOrDefault(hook.front().getTerminator()->getOperand(0));
   }
 
-  /// Copies a filled hook of rows for row `row` of the block at `place`, whose rows have `heads`
-  /// heads from its own on.
+  /// Copies the body of a filled sink hook for row `row` of the block at `place`. Rows of the block
+  /// are shared by `heads` heads, beginning with the block's head.
   static Value inlineHook(TileEmitter::Scalars scalars, Region &hook, tile::CoordinatesOp place,
                           Value row, int64_t heads) {
     OpBuilder &builder = scalars.builder;

@@ -21,7 +21,7 @@ namespace {
 
 bool adds(Operation *op) { return isa<tile::CollectOp, tile::DepositOp, tile::PutOp>(op); }
 
-/// The ops of a hook that add, or in whose rounds is one that does.
+/// The ops of a hook that add, or that contain an op that adds (attn.reduce).
 SmallVector<Operation *> additionsOf(Block &hook) {
   SmallVector<Operation *> found;
   for (Operation &op : hook)
@@ -32,8 +32,8 @@ SmallVector<Operation *> additionsOf(Block &hook) {
   return found;
 }
 
-/// `value` of a hook at `builder`, with all that it follows from. What stands outside of the hook
-/// stays.
+/// Copies `value` of a hook to `builder`, with all ops of the hook that it depends on. Values from
+/// outside the hook are not copied.
 Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping);
 
 void copyOperands(Operation *op, Block &hook, OpBuilder &builder, IRMapping &mapping) {
@@ -53,15 +53,15 @@ Value copied(Value value, Block &hook, OpBuilder &builder, IRMapping &mapping) {
   return mapping.lookup(value);
 }
 
-/// What a pair gives. One that is masked, or has no share in the softmax, gives nothing, whatever
-/// its derivative is.
+/// The contribution of a pair. If `gradient` is 0 (the pair is masked, or its probability is 0), it
+/// is 0 even if the derivative is NaN or infinite.
 Value shareOf(TileEmitter::Scalars at, Value gradient, Value derivative) {
   if (matchPattern(derivative, m_OneFloat()))
     return gradient;
   return at.select(at.equal(gradient, at.zero()), at.zero(), at.multiply(gradient, derivative));
 }
 
-/// Copies an op that adds, with `gradient` as a factor of what it adds.
+/// Copies an op that adds. Each addition is multiplied by `gradient`.
 Value copiedAddition(Operation *op, Block &hook, TileEmitter::Scalars at, Value gradient,
                      IRMapping &mapping) {
   copyOperands(op, hook, at.builder, mapping);
@@ -75,7 +75,7 @@ Value copiedAddition(Operation *op, Block &hook, TileEmitter::Scalars at, Value 
   return copy->getResult(0);
 }
 
-/// All of `additions`; the sum of what they give, which a map yields.
+/// Copies all of `additions`. Returns the sum of their results, so that a map can yield it.
 Value copiedAdditions(ArrayRef<Operation *> additions, Block &hook, TileEmitter::Scalars at,
                       Value gradient, IRMapping &mapping) {
   Value sum;
@@ -102,7 +102,7 @@ struct Rows {
   Value position(TileEmitter::Scalars at, Value row) {
     return arith::AddIOp::create(at.builder, at.loc, place.getFirst(), row);
   }
-  /// 0 where the row does not exist.
+  /// `gradient`, or 0 if the row does not exist.
   Value existing(TileEmitter::Scalars at, Value gradient, Value query) {
     Value exists = arith::CmpIOp::create(at.builder, at.loc, arith::CmpIPredicate::slt, query, end);
     return at.select(exists, gradient, at.zero());
@@ -146,7 +146,7 @@ private:
   // Arguments of the hook.
   static constexpr unsigned score = 0, query = 4, key = 5;
 
-  /// Whether an argument of the hook changes an index.
+  /// Whether an index depends on an argument of the hook.
   bool followsFrom(tile::CollectOp collect, unsigned argument) {
     return llvm::any_of(collect.getIndices(), [&](Value index) {
       return tesela::followsFrom(index,
@@ -154,8 +154,8 @@ private:
     });
   }
 
-  /// The arguments of the hook for an element, in `mapping`. `product`: of q and k; null where no
-  /// addition needs the score.
+  /// Maps the hook's arguments to their values for an element. `product` is the element of Q Kᵀ; it
+  /// is null if no addition needs the score.
   void enter(TileEmitter::Scalars at, Value product, Value row, Value column, IRMapping &mapping) {
     Value query = rows.position(at, row),
           key = arith::AddIOp::create(at.builder, at.loc, keys.getFirst(), column);
@@ -166,7 +166,7 @@ private:
                            query, key});
   }
 
-  /// Whether an op that adds, or what it adds, follows from the score.
+  /// Whether an op that adds depends on the score.
   bool needsScore(Operation *addition) {
     return llvm::any_of(valuesUsedBy(*addition), [&](Value used) { return needsScore(used); });
   }
@@ -194,7 +194,7 @@ private:
                      }));
   }
 
-  /// What each pair adds.
+  /// A tile with the contribution of each pair.
   Value shares(tile::CollectOp collect) {
     Value value = collect.getValue();
     if (matchPattern(value, m_OneFloat()))
@@ -210,7 +210,7 @@ private:
                     });
   }
 
-  /// `value` of the hook for an element, in the normal form that the score has.
+  /// Translates `value` of the hook for an element, into the normal form that scores have.
   Value derivativeOf(Value value, TileEmitter::Scalars at, Value product, Value row, Value column) {
     OpBuilder uniforms(at.builder.getInsertionBlock()->getParentOp());
     ScoreTranslation translation(&hook, op->hasAttr(exactPartialsAttr), uniforms, at.builder,
@@ -254,7 +254,7 @@ private:
     addsDiagonals |= lines == tile::AddLinesOp::diagonals;
   }
 
-  /// Behind the outermost loop.
+  /// Adds tile.add_kept after the outermost loop.
   void addKept() {
     Operation *loop = op;
     while (!isa<tile::KernelOp>(loop->getParentOp()))
@@ -285,7 +285,7 @@ private:
         [&](OpBuilder &builder, Location, ArrayRef<BlockArgument> carried) {
           return SmallVector<Value>{sumFrom(builder, carried.front())};
         });
-    emit.builder.setInsertionPoint(op); // its block is another one now
+    emit.builder.setInsertionPoint(op); // the op has moved to the new loop's block
     Operation *newLoop = *carrying;
     for (NamedAttribute attribute : attributes)
       newLoop->setDiscardableAttr(attribute.getName(), attribute.getValue());
@@ -295,7 +295,7 @@ private:
                 newLoop->getResults().back());
   }
 
-  /// Once a row, behind the loop.
+  /// Adds the sum of each row, after the loop.
   void collectRows(tile::CollectOp collect, TileEmitter &behind, Rows of, Value shares) {
     Value sums = tile::TotalOp::create(behind.builder, emit.loc, shares.getType(), shares);
     Value added =

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// tile.score_partials and tile.sink_partials as maps and sums. What a row adds to one element,
-// whose index no key changes, is summed in registers over the loop of the keys, and collected once
-// a row; what a column, or a diagonal of a tile adds to one element, once a tile (tile.add_lines);
-// all else is added pair by pair.
+// Lowers tile.score_partials and tile.sink_partials to maps and sums. If no index depends on the
+// key, a row adds to one element: its sum stays in registers during the loop over keys and is
+// collected once for each row. If a column, or a diagonal of a tile, adds to one element, it is
+// added once for each tile (tile.add_lines). All other additions are made pair by pair.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_DECOMPOSEPARTIALS_H
@@ -16,11 +16,11 @@
 
 namespace tesela {
 
-/// Of a tile.score_partials: its score is exact, and so are the derivatives.
+/// An attribute of a tile.score_partials: the score is exact, and so are its derivatives.
 inline constexpr llvm::StringLiteral exactPartialsAttr = "exact";
 
-/// Writes what `op` does before it, and, of what is summed over a loop, behind the loop. The op
-/// itself stays.
+/// Writes the additions of `op` before it, and sums over a loop after that loop. Does not erase
+/// `op`.
 void decompose(tile::ScorePartialsOp op);
 void decompose(tile::SinkPartialsOp op);
 

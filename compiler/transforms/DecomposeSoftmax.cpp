@@ -23,9 +23,9 @@ using Scalars = TileEmitter::Scalars;
 // Pieces
 //===----------------------------------------------------------------------===//
 
-/// The map that alone takes P, of operands that are known before `op`: dropout. It stands beside
-/// the exponentials, where its instructions cost least, and not behind the branch that may compute
-/// them again.
+/// The map that is the only user of P, if its other operands are known before `op`: dropout. It is
+/// written next to the exponentials, where its instructions cost least, and not after the branch
+/// that may compute them again.
 static tile::MapOp mapOfP(tile::SoftmaxStepOp op) {
   if (!op.getP().hasOneUse())
     return {};
@@ -40,7 +40,7 @@ static tile::MapOp mapOfP(tile::SoftmaxStepOp op) {
   return isOfOp ? map : tile::MapOp();
 }
 
-/// What that map gives of `p`, or `p` where there is none.
+/// Applies that map to `p`. Without such a map, returns `p`.
 static Value emitMapOfP(TileEmitter &emit, tile::SoftmaxStepOp op, Value p) {
   tile::MapOp map = mapOfP(op);
   if (!map)
@@ -50,8 +50,8 @@ static Value emitMapOfP(TileEmitter &emit, tile::SoftmaxStepOp op, Value p) {
   return emit.builder.clone(*map, mapping)->getResult(0);
 }
 
-/// c · m, or 0 where that is -inf, as for a row that has kept nothing yet or whose scores are all
-/// near f32's end: -inf - 0 instead of -inf - -inf.
+/// c · m, or 0 where that is -inf. It is -inf in a row that has kept nothing yet, or whose scores
+/// are all near f32's lowest number. Then exponentials take -inf - 0, and not -inf - -inf = NaN.
 static Value emitExponents(TileEmitter &emit, tile::SoftmaxStepOp op, Value maxima) {
   return emit.map(maxima.getType(), maxima, [&](Scalars s, ValueRange x, Value, Value) {
     Value exponent = s.multiply(x[0], op.getFactor());
@@ -59,7 +59,7 @@ static Value emitExponents(TileEmitter &emit, tile::SoftmaxStepOp op, Value maxi
   });
 }
 
-/// 2^(c · x - r) of `values`, r by row.
+/// 2^(c · x - r) of `values`, where r is the exponent of the row.
 static Value emitExponentials(TileEmitter &emit, tile::SoftmaxStepOp op, Value values,
                               Value exponents) {
   return emit.map(values.getType(), {values, exponents},
@@ -68,8 +68,8 @@ static Value emitExponentials(TileEmitter &emit, tile::SoftmaxStepOp op, Value v
                   });
 }
 
-/// α = 2^(c · m - r'): by the product that was rounded when the sums so far were exponentiated, or
-/// every new maximum would weigh them wrong by the rounding, 2^-24 of the score's size.
+/// α = 2^(c · m - r'). It must use the same rounded product c · m as the earlier exponentials. With
+/// another rounding every new maximum would add an error of 2^-24 times the size of the score.
 static Value emitCorrection(TileEmitter &emit, tile::SoftmaxStepOp op, Value exponents) {
   return emit.map(exponents.getType(), {op.getM(), exponents},
                   [&](Scalars s, ValueRange x, Value, Value) {
@@ -112,7 +112,7 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::follow(TileEmitter &emit, tile:
 }
 
 SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::SoftmaxStepOp op) {
-  // Exponentials up to 2^8 and their sums are far inside f32, P's inside f16 (HOPPER.md).
+  // Exponentials up to 2^8 and their sums are far inside f32's range, and P is inside f16's.
   constexpr float limit = 8;
   Type rowType = op.getM().getType();
   Value lowest = emitConstant(emit, rowType, -std::numeric_limits<float>::infinity());
@@ -145,7 +145,8 @@ SoftmaxDecomposition::Step SoftmaxDecomposition::lazy(TileEmitter &emit, tile::S
   return {emitMapOfP(emit, op, p), m, l, alpha, grew};
 }
 
-/// Copies, at `emit`, what makes `value` in `block` out of loaded tiles, truths and scalars.
+/// Copies to `emit` the ops of `block` that compute `value`. Loaded tiles, constants, tiles of i1
+/// and scalars are not copied.
 static Value recomputed(TileEmitter &emit, Block *block, Value value) {
   SetVector<Operation *> needed;
   std::function<void(Value)> collect = [&](Value value) {
@@ -165,10 +166,10 @@ static Value recomputed(TileEmitter &emit, Block *block, Value value) {
   return mapping.lookupOrDefault(value);
 }
 
-/// The branch of a partial block that gives `op` its scores, with the references as a second
-/// result: a row that has kept nothing so far takes the maximum of these scores. That is left to
-/// the first block's own step where this is the `isFirst` one. The branch as it was stays behind
-/// it.
+/// Replaces `mask`, the branch on a partial block that gives `op` its scores, by a branch that also
+/// gives the references. A row that has kept nothing so far gets the maximum of these scores as
+/// its reference. The first block (`isFirst`) does not need this: its own step finds the maximum.
+/// The old branch stays behind the new one.
 static scf::IfOp emitMaskWithReferences(tile::SoftmaxStepOp op, scf::IfOp mask, Value isFirst) {
   OpBuilder builder(mask);
   Type rowType = op.getM().getType();
@@ -185,7 +186,7 @@ static scf::IfOp emitMaskWithReferences(tile::SoftmaxStepOp op, scf::IfOp mask, 
     scf::YieldOp::create(inner.builder, inner.loc, ValueRange{scores, m});
   };
   copy(mask.thenBlock(), branch.thenBlock(), [&](TileEmitter &inner, Value scores) -> Value {
-    // `emitElse` gives the references where `condition` does not hold, op's own stay where it does.
+    // Returns op's own references if `condition` holds, and those of `emitElse` otherwise.
     auto keptIf = [&](TileEmitter &outer, Value condition,
                       llvm::function_ref<Value(TileEmitter &)> emitElse) -> Value {
       auto choice = scf::IfOp::create(outer.builder, outer.loc, rowType, condition,
@@ -220,7 +221,7 @@ static scf::IfOp emitMaskWithReferences(tile::SoftmaxStepOp op, scf::IfOp mask, 
   return branch;
 }
 
-/// Whether `p`, or what maps make of it, is converted to f16. `isMapped`: a map is among these.
+/// Whether `p` is converted to f16, directly or after maps. `isMapped`: a map comes before it.
 static bool becomesHalf(Value p, bool &isMapped) {
   bool isHalf = false;
   for (Operation *user : p.getUsers()) {
@@ -237,13 +238,14 @@ static bool becomesHalf(Value p, bool &isMapped) {
 
 SoftmaxDecomposition::Step
 SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op, Scored scored) {
-  // Far inside bf16's and f32's range, whatever the number of keys; f16 ends at 2^16 (HOPPER.md).
-  // A map may multiply P before that, by the scale of a page: 2^8 is left for it, as by lazy().
+  // The limit is far inside the range of bf16 and f32, for any number of keys. f16's range ends at
+  // 2^16. If a map multiplies P first (by the scale of a page), 2^8 is the limit, as in lazy().
   bool isMapped = false, isHalf = becomesHalf(op.getP(), isMapped);
   float limit = !isHalf ? 0x1p60f : isMapped ? 0x1p8f : 0x1p15f;
   Type rowType = op.getM().getType();
-  // A row that has kept nothing has an exponent of -inf, so that its exponentials do not fit; but
-  // in a partial block its reference was looked for, so it keeps nothing here either.
+  // A row that has kept nothing has the exponent -inf, and its exponentials exceed the limit. In a
+  // partial block a reference was searched for such rows; a row that still has -inf keeps nothing
+  // in this block.
   Value exponents = emit.map(rowType, scored.m, [&](Scalars s, ValueRange x, Value, Value) {
     Value exponent = s.multiply(x[0], op.getFactor());
     if (!scored.isPartial)
@@ -257,7 +259,7 @@ SoftmaxDecomposition::againstReference(TileEmitter &emit, tile::SoftmaxStepOp op
   p = emitMapOfP(emit, op, p);
   Value excess = emit.map(rowType, sums, [&](Scalars s, ValueRange x, Value, Value) -> Value {
     Value fits = arith::CmpFOp::create(s.builder, s.loc, arith::CmpFPredicate::OLE, x[0],
-                                       s.number(limit)); // not NaN either
+                                       s.number(limit)); // false for NaN, too
     return s.select(fits, s.number(-1), s.number(1));
   });
   Value exceeds =
@@ -347,16 +349,16 @@ void SoftmaxDecomposition::decompose(tile::RescaleOp op) {
 }
 
 namespace {
-/// A row's denominator with its sink z, in exponents of two from the larger of the two on:
+/// A row's denominator with its sink z. Exponents of two are relative to the larger of the two:
 ///
 ///   top = max(c · m, log₂e · z)     denominator = L · 2^(c · m - top) + 2^(log₂e · z - top)
 ///
-/// A row without keys has L = 0 and no m, one without a sink z = -inf: the one or the other term is
-/// 0. NaN and +inf in z come out as NaN.
+/// A row without keys has L = 0 and no m, so its first term is 0. A row without a sink has
+/// z = -inf, so its second term is 0. If z is NaN or +inf, the result is NaN.
 struct DenominatorWithSink {
   DenominatorWithSink(Scalars s, Value m, Value total, Value z, Value factor) {
     isEmpty = s.equal(total, s.zero());
-    // As emitExponents has it, or what is summed would be weighed by another reference.
+    // The same exponent as in emitExponents, so that both have the same reference.
     Value exponent = s.multiply(m, factor);
     exponent = s.select(s.equal(exponent, s.minusInfinity()), s.zero(), exponent);
     Value sink = s.multiply(held(s, z), s.number(std::numbers::log2e_v<float>));
@@ -368,25 +370,25 @@ struct DenominatorWithSink {
     isNothing = s.equal(denominator, s.zero());
     isSinkAlone = s.equal(weight, s.zero());
   }
-  /// `z` where its product with log2 e is finite too. Infinities and NaN stay.
+  /// `z`, limited so that its product with log₂e is finite. Infinities and NaN do not change.
   static Value held(Scalars s, Value z) {
-    constexpr float limit = 0x1.62e42ep+127f; // the largest, times ln 2
+    constexpr float limit = 0x1.62e42ep+127f; // the largest f32, times ln 2
     auto max = [&](Value a, Value b) -> Value {
       return arith::MaxNumFOp::create(s.builder, s.loc, a, b);
     };
     Value least = s.number(-limit);
     Value inside = s.negate(max(s.negate(max(z, least)), least));
-    // Of NaN the maximum is the other; an infinity is not equal to any number.
+    // `max` drops a NaN, so NaN needs this test, which is false for ±inf, too.
     Value isFinite = s.equal(s.multiply(z, s.zero()), s.zero());
     return s.select(isFinite, inside, z);
   }
   Value isEmpty, isNothing; ///< no keys; neither keys nor a sink
-  Value isSinkAlone;        ///< no keys, or none that weighs anything beside the sink
+  Value isSinkAlone;        ///< no keys, or their sum is negligible beside the sink
   Value top, weight, term, denominator;
 };
 } // namespace
 
-/// What `op` gives where it has a sink.
+/// The results of `op` if it has a sink.
 static std::pair<Value, Value> finishWithSink(TileEmitter &emit, tile::FinishOp op, Value total) {
   Type rowType = op.getM().getType();
   SmallVector<Value> rows = {op.getM(), total, op.getSink()};
@@ -398,7 +400,7 @@ static std::pair<Value, Value> finishWithSink(TileEmitter &emit, tile::FinishOp 
     DenominatorWithSink d(s, x[0], x[1], x[2], op.getFactor());
     Value sum =
         s.multiply(s.add(d.top, s.log2(d.denominator)), s.number(std::numbers::ln2_v<float>));
-    // z itself, whose term is 1 then; NaN where z is +inf.
+    // `alone` is z, because the sink's term is 1; it is NaN if z is +inf.
     Value alone = s.add(x[2], s.add(d.term, s.number(-1)));
     return s.select(d.isNothing, s.minusInfinity(), s.select(d.isSinkAlone, alone, sum));
   });
@@ -409,7 +411,7 @@ void SoftmaxDecomposition::decompose(tile::FinishOp op) {
   TileEmitter emit(op);
   Type rowType = op.getM().getType();
   Value total = tile::TotalOp::create(emit.builder, emit.loc, rowType, op.getL());
-  // An unfilled hook has become a constant by now.
+  // A hook without a sink has become a constant by now.
   if (op.getSink() && !op.getSink().getDefiningOp<tile::ConstantOp>()) {
     auto [output, lse] = finishWithSink(emit, op, total);
     return op.replaceAllUsesWith(ValueRange{output, lse});
@@ -419,7 +421,7 @@ void SoftmaxDecomposition::decompose(tile::FinishOp op) {
   });
   Value output = emitProduct(emit, op.getO(), inverse);
   Value lse = emit.map(rowType, {op.getM(), total}, [&](Scalars s, ValueRange x, Value, Value) {
-    // The product as the exponentials had it.
+    // The same product as in the exponentials.
     Value base2 = s.add(s.multiply(x[0], op.getFactor()), s.log2(x[1]));
     return s.select(s.equal(x[1], s.zero()), s.minusInfinity(),
                     s.multiply(base2, s.number(std::numbers::ln2_v<float>)));

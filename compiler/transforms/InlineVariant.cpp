@@ -36,7 +36,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
                                  << variants.size();
       return signalPassFailure();
     }
-    // Its score is the derivative; kernels without the hook need none.
+    // The derivative is a variant whose score is ∂score/∂s. Only kernels with this hook need it.
     OwningOpRef<attn::VariantOp> derivative;
     WalkResult found =
         getOperation().walk([](tile::ScoreGradientOp) { return WalkResult::interrupt(); });
@@ -56,7 +56,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     variants.front().erase();
   }
 
-  /// The hooks of kernels that sum the gradients of parameters.
+  /// Fills the hooks of kernels that sum the gradients of parameters.
   LogicalResult fillPartials(attn::VariantOp variant) {
     FailureOr<attn::GradientOp> gradient = differentiate(variant);
     if (failed(gradient))
@@ -74,7 +74,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
         return;
       IRMapping mapping;
       copyIntoHook(source.front(), hook, kernel, mapping);
-      if (variant.getExactScore()) // an index is the one that the score read
+      if (variant.getExactScore()) // the gradient must use the same indices as the score
         expandExactMath(hook);
     };
     getOperation().walk([&](tile::ScorePartialsOp op) {
@@ -90,7 +90,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     return success();
   }
 
-  /// What the gradient is added to becomes an argument of the kernel.
+  /// Adds the view to which the gradient is added as an argument of the kernel.
   static void addGradient(const ParameterGradient &gradient, tile::KernelOp kernel) {
     if (kernel.getArgument(gradient.viewName()))
       return;
@@ -105,7 +105,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
 
   static void fillHooks(attn::VariantOp variant, attn::VariantOp derivative,
                         tile::KernelOp kernel) {
-    // In the order of the variant's parameters, whatever the order of their uses.
+    // Arguments have the order of the variant's parameters, not of their uses.
     for (Attribute parameter : variant.getParameters())
       addParameter(variant, kernel, parameter);
     bool identity = variant.scoreIsIdentity();
@@ -146,7 +146,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     });
   }
 
-  /// Makes a parameter that the variant uses an argument of the kernel.
+  /// Adds a parameter that the variant uses as an argument of the kernel.
   static void addParameter(attn::VariantOp variant, tile::KernelOp kernel, Attribute parameter) {
     auto isUsed = [&](StringRef name) {
       WalkResult found = variant.walk([&](Operation *op) {
@@ -165,13 +165,13 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
       return;
     }
     auto capture = cast<attn::CaptureAttr>(parameter);
-    bool isThere = bool(kernel.getArgument(("$" + capture.getName()).str())); // the template's own
+    bool isThere = bool(kernel.getArgument(("$" + capture.getName()).str())); // in the template
     if (!isUsed(capture.getName()) || isThere)
       return;
     SmallVector<Attribute> extents(capture.getExtents().size(),
                                    tile::getExtent(kernel.getContext(), ShapedType::kDynamic));
     Type element = capture.getType();
-    if (element.isInteger(1)) // as it lies in memory
+    if (element.isInteger(1)) // a bool is a byte in memory
       element = IntegerType::get(kernel.getContext(), 8);
     auto type = tile::ViewType::get(kernel.getContext(), extents, element);
     kernel.addArgument(("$" + capture.getName()).str(), type, variant.getLoc());
@@ -185,8 +185,8 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     tile::YieldOp::create(builder, yield->getLoc(), mapping.lookup(yield->getOperand(0)));
   }
 
-  /// Makes the block of an empty hook: `source` without its terminator. The builder stands at its
-  /// end, and `mapping` knows what the values of `source` have become.
+  /// Fills an empty hook with a copy of `source` without its terminator. Returns a builder at the
+  /// end of the copy. `mapping` gets the values of the copy.
   static OpBuilder copyIntoHook(Block &source, Region &hook, tile::KernelOp kernel,
                                 IRMapping &mapping) {
     Block &body = hook.emplaceBlock();
@@ -197,7 +197,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     return builder;
   }
 
-  /// All but a terminator.
+  /// Copies everything except the terminator.
   static void copyBody(Block &source, OpBuilder &builder, tile::KernelOp kernel,
                        IRMapping &mapping) {
     for (Operation &op : source) {
@@ -240,7 +240,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     }
   }
 
-  /// An addition, where the gradient is asked for; what it gives.
+  /// Copies an addition, if its gradient is requested. Returns the op's result.
   static Value copyPartial(attn::PartialOp partial, OpBuilder &builder, tile::KernelOp kernel,
                            IRMapping &mapping) {
     std::string name = ("$" + partial.getName()).str();
@@ -251,7 +251,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     SmallVector<Value> indices;
     for (Value index : partial.getIndices())
       indices.push_back(mapping.lookup(index));
-    if (indices.empty()) // of a scalar
+    if (indices.empty()) // a scalar
       indices.push_back(arith::ConstantIntOp::create(builder, partial.getLoc(), 0, 32));
     Value value = mapping.lookup(partial.getValue());
     Type f32 = builder.getF32Type();
@@ -260,7 +260,7 @@ struct TileInlineVariant : impl::TileInlineVariantBase<TileInlineVariant> {
     return tile::CollectOp::create(builder, partial.getLoc(), f32, value, sums, indices);
   }
 
-  /// A loop that adds in each round. What it sums itself is not used.
+  /// Copies attn.rounds as a reduction whose body adds. The reduction's own sum is not used.
   static Value copyRounds(attn::RoundsOp rounds, OpBuilder &builder, tile::KernelOp kernel,
                           IRMapping &mapping) {
     Location loc = rounds.getLoc();

@@ -20,16 +20,16 @@ namespace tesela {
 
 namespace {
 
-/// What stores a tile, and the loops around it.
+/// The op that stores a tile, and the loops around it.
 struct Nest {
   tile::PerformOp perform;
   tile::MapOp map;
   tile::PutOp put;
   scf::ForOp inner, outer; ///< over blocks of keys, over batches
-  tile::BlockOp keys;      ///< the block of keys that the put is at
+  tile::BlockOp keys;      ///< the block of keys at which the tile is stored
 };
 
-/// The one tile.put in the body of the map that `op` performs, or null.
+/// The tile.put in the body of the map that `op` performs; null unless there is exactly one.
 tile::PutOp putOf(tile::PerformOp op) {
   auto map = op.getTile().getDefiningOp<tile::MapOp>();
   auto puts = map ? llvm::to_vector(map.getBody().front().getOps<tile::PutOp>())
@@ -37,7 +37,7 @@ tile::PutOp putOf(tile::PerformOp op) {
   return puts.size() == 1 ? puts.front() : tile::PutOp();
 }
 
-/// Of a kernel. Its `put` is null where the kernel has another form.
+/// Finds the loops of a kernel. The result's `put` is null if the kernel has another form.
 Nest findNest(tile::KernelOp kernel) {
   Nest nest;
   kernel.walk([&](tile::PerformOp op) {
@@ -71,7 +71,7 @@ public:
   void run() {
     moveLoopInvariantCode(nest.outer);
     Value zero = constant(0), one = constant(1), count = nest.outer.getUpperBound();
-    // The blocks are the same for all batches.
+    // All batches have the same blocks.
     IRMapping ofFirst;
     ofFirst.map(nest.outer.getInductionVar(), zero);
     Value low = copied(nest.inner.getLowerBound(), builder, ofFirst),
@@ -111,7 +111,7 @@ private:
   Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
   Value multiply(Value a, Value b) { return arith::MulIOp::create(builder, loc, a, b); }
 
-  /// `value`, with all of what it follows from that stands in the loops.
+  /// Copies `value`, and everything in the loops that it depends on.
   Value copied(Value value, OpBuilder &at, IRMapping &mapping) {
     if (Value known = mapping.lookupOrNull(value))
       return known;
@@ -124,7 +124,8 @@ private:
     return mapping.lookup(value);
   }
 
-  /// The map's body without the put, for what the batch gives, and behind it the sum.
+  /// Adds one batch's tile to `sum`: the map's body without the put, then the addition. The last
+  /// batch stores the sum, and the next sum begins with zeros.
   Value addUp(OpBuilder &at, IRMapping &mapping, Value sum, Value batch, Value count) {
     SmallVector<Value> sources;
     for (Value source : nest.map.getSources())
@@ -158,7 +159,7 @@ private:
     return mapping;
   }
 
-  /// Copies what `value` of the map's body follows from there.
+  /// Copies `value` of the map's body, and everything in the body that it depends on.
   Value copiedInBody(Value value, OpBuilder &at, IRMapping &mapping) {
     Operation *op = value.getDefiningOp();
     if (!mapping.contains(value) && op && op->getBlock() == nest.put->getBlock()) {
@@ -175,7 +176,7 @@ private:
     return copiedInBody(nest.put.getValue(), s.builder, mapping);
   }
 
-  /// Puts the elements of `tile`; `outside` has what the map's body uses from the loops.
+  /// Stores the elements of `tile`. `outside` maps values of the loops that the map's body uses.
   void store(OpBuilder &at, const IRMapping &outside, Value tile) {
     TileEmitter emit(nest.map);
     emit.builder = at;
@@ -193,9 +194,9 @@ private:
     at = emit.builder;
   }
 
-  /// Zeros in the blocks of keys that the loop does not go over: those before `low` and from `high`
-  /// on; where the loop's numbers are not those of blocks, in all, which it stores again. A thread
-  /// stores the same elements of a block each time.
+  /// Stores zeros in the blocks of keys that the loop does not visit: those before `low` and those
+  /// from `high` on. If the loop's numbers are not block numbers, stores zeros in all blocks; the
+  /// loop then overwrites some of them. Each thread stores the same elements of a block both times.
   void storeZeros(Value low, Value high, Value count, const IRMapping &ofFirst) {
     Value zero = constant(0), one = constant(1);
     int64_t positions = cast<tile::BlockType>(nest.keys.getType()).getPositions();
@@ -246,9 +247,10 @@ struct TileJoinLoops : impl::TileJoinLoopsBase<TileJoinLoops> {
     Nest nest = findNest(getOperation());
     if (nest.put)
       return Joiner(nest).run();
-    getOperation().emitError() << "expected a tile.put in a loop over blocks of keys inside a loop "
-                                  "over batches, as tile-own-tiles leaves it; a kernel that owns its "
-                                  "tiles has no other form";
+    getOperation().emitError()
+        << "expected a tile.put in a loop over blocks of keys inside a loop "
+           "over batches, as tile-own-tiles leaves it; a kernel that owns its "
+           "tiles has no other form";
     signalPassFailure();
   }
 };

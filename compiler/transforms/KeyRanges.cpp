@@ -48,7 +48,7 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
     for (ColumnRange interval : intervals)
       for (Value end : {interval.low, interval.high})
         result.push_back(narrow(builder, loc, end));
-    if (intervals.empty()) // of runs: no block
+    if (intervals.empty()) // no runs: no block runs
       result.assign(2, arith::ConstantIntOp::create(builder, loc, 0, 32));
     return result;
   }
@@ -71,7 +71,7 @@ struct TileKeyRanges : impl::TileKeyRangesBase<TileKeyRanges> {
     auto find = tile::FindBlocksOp::create(
         builder, loc, tile::FoundBlocksType::get(builder.getContext(), rows, block.getAxis()), i32,
         low, high, below, isDescending(loop));
-    builder.setInsertionPoint(find); // what tests use that is the same for all columns
+    builder.setInsertionPoint(find); // values that the tests use and that do not depend on a column
     for (auto [region, count] : {std::pair(&find.getOne(), rows),
                                  {&find.getMany(), rows * tile::FindBlocksOp::blocksAtOnce}}) {
       OpBuilder inner(builder.getContext());

@@ -17,7 +17,7 @@ namespace tesela {
 
 namespace {
 
-/// Blocks from `first` on, to `end`.
+/// The blocks from `first` to `end` - 1.
 struct BlockInterval {
   Value first, end;
 };
@@ -57,7 +57,7 @@ public:
       return;
     }
     separate(runs);
-    // Run i has the numbers from starts[i] on.
+    // Iterations from starts[i] on belong to run i.
     SmallVector<Value> starts, offsets;
     Value count = zero;
     for (BlockInterval run : runs) {
@@ -87,9 +87,9 @@ private:
   Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
   Value max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
 
-  /// First and last block together, where the last comes first; else null. Of no blocks the first
-  /// alone: pipe-overlap-products runs an iteration of such a loop, too, and its mask keeps
-  /// nothing.
+  /// first + last, if the last block runs first; null otherwise. An empty interval counts as its
+  /// first block only: pipe-overlap-products runs one iteration of an empty loop, too, and the mask
+  /// of that iteration keeps nothing.
   Value endsOf(BlockInterval blocks) {
     tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
     if (!schedule || !schedule->lastKeysFirst)
@@ -98,15 +98,15 @@ private:
     return subtract(add(blocks.first, end), one);
   }
 
-  /// The block of iteration `number`.
+  /// The block of iteration `number`. `ends` is the result of endsOf.
   Value inOrder(OpBuilder &inner, Value number, Value ends) {
     return ends ? Value(arith::SubIOp::create(inner, loc, ends, number)) : number;
   }
 
-  /// The blocks that hold a column of [low, high); none where it is empty.
+  /// The blocks that have a column in [low, high); no block if the interval is empty.
   BlockInterval blocksOf(Value low, Value high) {
     Value first = arith::DivUIOp::create(builder, loc, low, positions);
-    // ceildiv(high, positions) without leaving i32
+    // ceildiv(high, positions), without overflow of i32.
     Value whole = arith::DivUIOp::create(builder, loc, high, positions);
     Value remainder = arith::RemUIOp::create(builder, loc, high, positions);
     Value hasRemainder =
@@ -117,7 +117,7 @@ private:
     return {first, arith::SelectOp::create(builder, loc, isEmpty, first, end)};
   }
 
-  /// Brings the runs into ascending order and leaves each block to the first run that has it.
+  /// Sorts the runs in ascending order. A block that several runs have stays in the first of them.
   void separate(SmallVectorImpl<BlockInterval> &runs) {
     for (unsigned sorted = 1; sorted < runs.size(); ++sorted)
       for (unsigned i = sorted; i > 0; --i) {
@@ -135,7 +135,8 @@ private:
       runs[i] = {max(runs[i].first, runs[i - 1].end), max(runs[i].end, runs[i - 1].end)};
   }
 
-  /// A block is dropped from where it is in `drops`; the last one may reach beyond Sk, or Sq.
+  /// Prepares the test for partial blocks: those in `drops`, and a last block that reaches beyond
+  /// Sk (or Sq).
   void prepareDrops() {
     if (loop.getDrops().empty() && loop.getRuns().empty())
       return;
@@ -161,8 +162,8 @@ private:
     return partial;
   }
 
-  /// The iterations of this loop's part. Shares differ by one iteration, the larger ones come
-  /// first.
+  /// The iterations of this loop's part. The first parts may have one iteration more than the
+  /// others.
   std::pair<Value, Value> shareOf(Value low, Value high) {
     Value part = loop.getPart()[0], parts = loop.getPart()[1], count = subtract(high, low);
     Value whole = arith::DivUIOp::create(builder, loc, count, parts);
@@ -173,15 +174,15 @@ private:
     Value hasMore = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, part, rest);
     Value first = add(low, before);
     Value size = add(whole, arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasMore));
-    // Of a part that there is not, the share begins where the range ends, or behind it.
+    // If part >= parts, the interval begins at the end of the range or behind it, and is empty.
     return {first, arith::MinSIOp::create(builder, loc, add(first, size), high)};
   }
 
-  /// `blockOf`: the index and the kind of the block of an iteration.
+  /// `blockOf` gives the index of an iteration's block, and whether the block is partial.
   void emitLoop(Value low, Value high,
                 llvm::function_ref<std::pair<Value, Value>(OpBuilder &, Value)> blockOf) {
-    // Where a share is empty, an iteration that runs all the same has a block behind the columns'
-    // end, which the mask drops. Found blocks have no such one.
+    // A pass may run one iteration although the part is empty. That iteration gets a block behind
+    // the end of the columns, and the mask drops it. Found blocks have no such block.
     Value isEmpty, behind;
     if (!loop.getPart().empty()) {
       std::tie(low, high) = shareOf(low, high);
@@ -197,7 +198,7 @@ private:
       newLoop->setAttr(tile::dropsEmptyAttr, builder.getUnitAttr());
     Block *body = newLoop.getBody();
     if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
-      body->back().erase(); // without carried values the builder has made one
+      body->back().erase(); // the builder adds a terminator if no values are carried
     OpBuilder inner = OpBuilder::atBlockEnd(body);
     auto [index, partial] = blockOf(inner, newLoop.getInductionVar());
     if (isEmpty) {
@@ -230,11 +231,11 @@ private:
   tile::BlocksOp loop;
   OpBuilder builder;
   Location loc;
-  tile::BlockType type; ///< of the blocks that the loop goes over
+  tile::BlockType type; ///< of the blocks of an iteration
   Value zero, one, positions;
   SmallVector<std::pair<Value, Value>> drops; ///< first block, count
-  bool hasKinds = false;                      ///< else all blocks are partial
-  Value broken; ///< the index of a block with columns on both sides of Sk, or Sq
+  bool hasKinds = false;                      ///< if false, all blocks are partial
+  Value broken; ///< the index of the block that has columns on both sides of Sk (or Sq)
 };
 
 struct TileLowerBlocks : impl::TileLowerBlocksBase<TileLowerBlocks> {

@@ -22,13 +22,13 @@ namespace tesela {
 
 namespace {
 
-/// So many granules of a line are read one beside the other: their latencies overlap. More of level
-/// 0 are fewer of level 1; more of level 1 are a loop.
+/// Up to this many granules of a line are read without a loop, so that their latencies overlap. If
+/// a box has more of level 0, level 1 is read; if it has more of level 1, a loop reads them.
 constexpr int64_t maxGranulesOfLine = 16;
-/// And so many of several lines; else a loop goes over the lines.
+/// The limit for all lines of a box together. If there are more granules, a loop reads the lines.
 constexpr int64_t maxGranules = 32;
 
-/// Keys of the least and of the largest element.
+/// The keys of the least and of the largest element.
 struct KeyBounds {
   Value least, largest;
 };
@@ -36,30 +36,30 @@ struct KeyBounds {
 /// The granules of an axis that a box touches: `first` to `last`.
 struct GranuleRange {
   Value first, last;
-  int64_t count; ///< at most so many; 0: not known
+  int64_t count; ///< an upper bound of their number; 0: not known
 };
 
-/// Granules of `size` elements that `within` neighbours can touch, at most; 0: not known.
+/// The largest number of granules of `size` that `within` neighbours can touch; 0: not known.
 int64_t granulesWithin(int64_t within, int64_t size) {
   if (within <= 1)
     return within;
   return (within + size - 2) / size + 1;
 }
 
-/// Writes one tile.bounds in terms of a summary.
+/// Writes one tile.bounds as reads of a summary.
 class BoundsEmitter {
 public:
   BoundsEmitter(tile::BoundsOp op, const CaptureSummary &summary)
       : op(op), builder(op), loc(op.getLoc()), summary(summary) {}
 
-  /// The level that the op reads.
+  /// The level of the summary that the op reads.
   int64_t level() {
     int64_t within = op.getWithin()[summary.axes.back()];
     int64_t count = granulesWithin(within, granuleColumns);
     return count == 0 || count > maxGranulesOfLine ? 1 : 0;
   }
 
-  /// `view`: the summary of that level.
+  /// `view` is the summary's argument for that level.
   void emit(Value view) {
     this->view = view;
     SmallVector<Value> indices = {Value()}; // the plane
@@ -94,7 +94,7 @@ public:
 private:
   Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
 
-  /// Inside of the axis of the summary; 0 where that has no granules.
+  /// `index`, clamped to the axis of the summary; 0 if the axis has no granules.
   Value clamped(Value index, int64_t viewAxis) {
     Value extent = tile::ViewExtentOp::create(builder, loc, builder.getI32Type(), view,
                                               builder.getI64IntegerAttr(viewAxis));
@@ -117,7 +117,7 @@ private:
             arith::MaxSIOp::create(builder, loc, a.largest, b.largest)};
   }
 
-  /// What `each` gives, joined over the range's granules.
+  /// Joins the results of `each` over the granules of the range.
   KeyBounds over(const GranuleRange &range, bool unrolled,
                  llvm::function_ref<KeyBounds(Value)> each) {
     if (unrolled) {
@@ -151,7 +151,7 @@ private:
     return {least, plane(1)};
   }
 
-  /// The element whose key this is.
+  /// The element that has this key.
   Value decode(Value key) {
     if (!op.getLeast().getType().isF32())
       return key;
@@ -169,7 +169,7 @@ private:
   Value view;
 };
 
-/// Writes one tile.has_element: a loop over each axis in which the box extends, where it is small.
+/// Writes one tile.has_element: loops over the axes in which the box extends, if the box is small.
 class ElementsEmitter {
 public:
   explicit ElementsEmitter(tile::HasElementOp op) : op(op), builder(op), loc(op.getLoc()) {}
@@ -181,7 +181,7 @@ public:
       if (low == high)
         continue;
       axes.push_back(indices.size() - 1);
-      // Right as an unsigned number, however far the ends are apart.
+      // As an unsigned number the difference is right, whatever the ends are.
       Value further = arith::SubIOp::create(builder, loc, high, low);
       further = arith::MinUIOp::create(builder, loc, further, most);
       extents.push_back(arith::AddIOp::create(builder, loc, further, constant(1)));
@@ -202,7 +202,7 @@ private:
   Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
   Value truth(bool value) { return arith::ConstantIntOp::create(builder, loc, value, 1); }
 
-  /// Whether an element lies in the interval, of the axes from the `depth`-th that extends on.
+  /// Whether an element lies in the interval. Loops over the axes from axes[depth] on.
   Value over(size_t depth) {
     if (depth == axes.size()) {
       Value element =
@@ -235,7 +235,7 @@ private:
 
 struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
   void runOnOperation() override {
-    // Tests are written with more than they yield, and loops that nobody needs would stay.
+    // The tests may compute more than they yield. Unused loops would not be removed later.
     IRRewriter rewriter(&getContext());
     getOperation().walk(
         [&](tile::FindBlocksOp find) { (void)runRegionDCE(rewriter, find->getRegions()); });
@@ -250,7 +250,7 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
       setSummaries(getOperation(), summaries);
   }
 
-  /// The axes in which the op's box may be longer than one element.
+  /// The axes in which the op's box may have more than one element.
   static SmallVector<int64_t> axesOf(tile::BoundsOp op) {
     SmallVector<int64_t> axes;
     for (auto [axis, within] : llvm::enumerate(op.getWithin()))
@@ -261,7 +261,7 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
 
   std::optional<CaptureSummary> lower(Value view, ArrayRef<tile::BoundsOp> ops) {
     auto type = cast<tile::ViewType>(view.getType());
-    // The axes that granules extend in.
+    // The axes in which granules extend.
     SmallVector<int64_t> extended;
     for (tile::BoundsOp op : ops) {
       SmallVector<int64_t> all = extended;
@@ -318,7 +318,7 @@ struct TileLowerBounds : impl::TileLowerBoundsBase<TileLowerBounds> {
     op->erase();
   }
 
-  /// Every value is between these.
+  /// Replaces the op by bounds that hold for every value.
   static void giveUp(tile::BoundsOp op) {
     OpBuilder builder(op);
     auto constant = [&](int32_t end) -> Value {

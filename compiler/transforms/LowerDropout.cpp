@@ -19,7 +19,7 @@ namespace tesela {
 
 namespace {
 
-/// The arithmetic of whole numbers at one place.
+/// Shorthands that write integer arithmetic at one place.
 struct Integers {
   OpBuilder &builder;
   Location loc;
@@ -32,14 +32,14 @@ struct Integers {
   Value exclusiveOr(Value a, Value b) { return arith::XOrIOp::create(builder, loc, a, b); }
 };
 
-/// What of a kernel's dropout is the same for all of its blocks.
+/// The values of a kernel's dropout that are the same for all of its blocks.
 class KernelDropout {
 public:
-  /// Adds the launch's scalars to the kernel, and writes at its begin what follows from them.
+  /// Adds the launch's scalars to the kernel, and computes at its start the values that need them.
   explicit KernelDropout(tile::KernelOp kernel) : kernel(kernel) {
     Location loc = kernel.getLoc();
     OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBodyBlock());
-    SmallVector<Value> words; // of the seed, of the offset, then the first positions
+    SmallVector<Value> words; // the seed, the offset, then the first positions
     for (const Parameter &parameter : dropoutParameters()) {
       Value argument = kernel.addArgument("$" + parameter.name, typeOf(parameter), loc);
       if (parameter.isCapture)
@@ -72,7 +72,7 @@ public:
     TileEmitter emit(op);
     Value scaled = emit.map(op.getType(), op.getSource(),
                             [&](TileEmitter::Scalars s, ValueRange x, Value, Value) {
-                              // A difference behind it is one instruction with it.
+                              // `contract` lets a later subtraction become part of an fma.
                               return arith::MulFOp::create(s.builder, s.loc, x[0], scale,
                                                            arith::FastMathFlags::contract);
                             });
@@ -88,7 +88,7 @@ private:
     return parameter.type == ElementType::f32 ? Type(Float32Type::get(context)) : i32;
   }
 
-  /// Where there is none its words are 0, as reads of what has no elements are.
+  /// Combines the words with those of `state`. Without such a tensor, reads give 0.
   static void addState(OpBuilder &builder, Location loc, Value state,
                        MutableArrayRef<Value> words) {
     Integers emit{builder, loc};
@@ -105,7 +105,7 @@ private:
     Value whole = arith::FPToUIOp::create(builder, loc, builder.getI64Type(),
                                           s.multiply(probability, s.number(0x1p39f)));
     Value bits = emit.constant(31, 64), most = emit.constant(255, 64);
-    // Of p = 1 the upper part is 255, too, and the lower one 2^31.
+    // For p = 1 the upper part is 255, too, and the lower part is 2^31.
     Value upper = arith::MinUIOp::create(builder, loc,
                                          arith::ShRUIOp::create(builder, loc, whole, bits), most);
     Value lower = arith::SubIOp::create(builder, loc, whole,
@@ -120,11 +120,11 @@ private:
     scale = s.select(s.equal(kept, s.zero()), s.zero(), s.divide(s.number(1), kept));
   }
 
-  /// Which pairs are dropped follows from no score, so that it can be asked ahead: where the blocks
-  /// are known, before the block's loads and products. In the forward pass another warpgroup's
-  /// products run meanwhile. Where both branches of a test give the source, as they do for P of a
-  /// backward pass, it is asked in them: beside exponentials, which keep another unit busy for as
-  /// long, and where products run already.
+  /// A tile with the dropped pairs of a block. It does not depend on scores, so it can be computed
+  /// early: as soon as the blocks are known, before the block's loads and products. In the forward
+  /// pass another warpgroup's products run meanwhile. If both branches of an if compute the source,
+  /// as for P of a backward pass, the tile is computed in both: there exponentials keep another
+  /// unit busy, and products already run.
   Value droppedOf(tile::DropoutOp op) {
     Value &known = droppedBy[{op.getRows(), op.getColumns()}];
     if (known && known.getParentBlock() == op->getBlock())
@@ -137,7 +137,7 @@ private:
     return known = emitDropped(emit, op);
   }
 
-  /// As one more result of `branch`.
+  /// Computes the tile as an additional result of `branch`.
   Value emitInBranches(scf::IfOp branch, tile::DropoutOp op) {
     SmallVector<Type> types(branch.getResultTypes());
     types.push_back(truthsOf(op));
@@ -156,7 +156,7 @@ private:
     return wider.getResults().back();
   }
 
-  /// The first op of its block before which the blocks of `op` are known.
+  /// The first op of the block of `op` at which both of its blocks are known.
   static Operation *placeOf(tile::DropoutOp op) {
     Operation *place = &op->getBlock()->front();
     for (Value needed : {Value(op.getRows()), Value(op.getColumns())})
@@ -192,9 +192,9 @@ private:
 
   tile::KernelOp kernel;
   Value probability, scale, high, low;
-  Value firstQuery, firstKey; ///< of the launch, among all positions
+  Value firstQuery, firstKey; ///< positions of the launch's first query and key
   PhiloxWords start;
-  /// By the blocks of rows and of columns.
+  /// The tiles of dropped pairs, by the blocks of rows and of columns.
   llvm::DenseMap<std::pair<Value, Value>, Value> droppedBy;
 };
 

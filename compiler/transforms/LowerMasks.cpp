@@ -25,7 +25,7 @@ namespace tesela {
 
 namespace {
 
-/// One mask and the loop over blocks that it stands in.
+/// Lowers one mask, with the loop over blocks in which it stands.
 class MaskLowering {
 public:
   explicit MaskLowering(tile::MaskOp mask)
@@ -34,7 +34,7 @@ public:
         loop(isa<tile::BlocksOp, scf::ForOp>(mask->getParentOp()) ? mask->getParentOp() : mask),
         hook(mask.getBody().empty() ? nullptr : &mask.getBody().front()),
         rowIndex(mask.rowsAreKeys() ? 4 : 3), columnIndex(mask.rowsAreKeys() ? 3 : 4) {
-    // Of blocks that the loop gives, nothing is known before it.
+    // If the loop gives these blocks, nothing about them is known before the loop.
     for (Value block : {mask.getQueries(), mask.getRows()})
       if (loop->isAncestor(block.getParentBlock()->getParentOp()))
         loop = mask;
@@ -56,7 +56,7 @@ public:
     OpBuilder builder(mask);
     Value masked = mask.getSource();
     auto emitHere = [&](OpBuilder &inner) {
-      if (loop == mask) // ahead of the branch that `inner` writes into
+      if (loop == mask) // before the branch into which `inner` writes
         outside.setInsertionPoint(inner.getInsertionBlock()->getParentOp());
       auto column = tile::CoordinatesOp::create(inner, loc, mask.getColumns());
       Value limit =
@@ -82,7 +82,7 @@ public:
 private:
   using Emit = llvm::function_ref<Value(OpBuilder &)>;
 
-  /// The whole block takes one side.
+  /// A branch that is the same for the whole block.
   Value emitBranch(OpBuilder &builder, Value condition, Type result, Emit one, Emit other) {
     auto branch = scf::IfOp::create(builder, loc, result, condition, /*withElseRegion=*/true);
     OpBuilder then = branch.getThenBodyBuilder(), otherwise = branch.getElseBodyBuilder();
@@ -91,8 +91,8 @@ private:
     return branch.getResult(0);
   }
 
-  /// Behind the product whose scores are masked, so that it need not wait for what is made of
-  /// these; at the mask where that is not known as early.
+  /// Where to compute which elements are kept: directly after the product that gives the scores, so
+  /// that the product need not wait. If the mask's operands are not known there, at the mask.
   Operation *placeAhead() {
     for (auto dot : mask->getBlock()->getOps<tile::DotOp>()) {
       bool isKnown = dot->isBeforeInBlock(mask) && llvm::none_of(valuesUsedBy(*mask), [&](Value v) {
@@ -125,12 +125,12 @@ private:
     return emit;
   }
 
-  /// The type of a tile that says which elements are kept.
+  /// The type of a tile of i1 that says which elements are kept.
   tile::TileType truths() { return type.withElementType(IntegerType::get(type.getContext(), 1)); }
 
-  //===--- what does not depend on the key ----------------------------------===//
+  //===--- values that do not depend on the column --------------------------===//
 
-  /// What is the same for all rows and keys is computed before the loop.
+  /// Computes values that are the same for all rows and columns before the loop.
   void hoistUniforms(OpBuilder &outside) {
     uniforms.map(hook->getArgument(0), query.getBatch());
     if (heads == 1)
@@ -144,8 +144,8 @@ private:
         outside.clone(op, uniforms);
   }
 
-  /// What follows from the row alone and is more than a sum or a comparison is a tile of rows,
-  /// computed before the loop.
+  /// Computes values that depend only on the row before the loop, as tiles of rows, if they cost
+  /// more than a sum or a comparison.
   void hoistRows(OpBuilder &outside) {
     DenseSet<Value> ofRow, costly;
     for (unsigned argument : {1u, rowIndex})
@@ -179,8 +179,9 @@ private:
     }
   }
 
-  /// Whether the quotient of the remainder `op`, of a row's index by what all rows share, is held
-  /// by row: then the remainder is a product and a difference away, and no register.
+  /// Whether the remainder `op` divides the row's index by a value that all rows share, and the
+  /// quotient is a tile of rows already. Then the remainder costs a product and a difference, and
+  /// no tile of its own.
   bool hasQuotient(Operation &op) {
     Value divisor = op.getOperand(1);
     bool isShared = divisor.getParentBlock() != hook || uniforms.contains(divisor);
@@ -222,7 +223,7 @@ private:
     return map.getResult();
   }
 
-  /// The hook's indices that are those of row `index`.
+  /// Maps the hook's indices that depend on the row, for row `index`.
   void mapRow(OpBuilder &body, Value index, llvm::function_ref<void(Value, Value)> map) {
     RowPlace place = emitRowPlace(body, loc, index, heads);
     if (place.head)
@@ -244,7 +245,7 @@ private:
       divisors = scan.periodicDivisors();
       mayWrap = scan.mayWrap();
     }
-    Value isLarge, isCommon;                                               // the divisors; all else
+    Value isLarge, isCommon;                                               // divisors; all else
     auto require = [&](OpBuilder &builder, Value &all, Value a, Value b) { // a >= b
       Value one = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, a, b);
       all = all ? arith::AndIOp::create(builder, loc, all, one).getResult() : one;
@@ -254,19 +255,19 @@ private:
       if (isFound)
         traits.reciprocals[divisor] = emitReciprocal(outside, divisor);
     }
-    // Beside a comparison of what is read, that with the limit would cost each element an
-    // instruction.
+    // If the mask compares values that are read, the comparison with the limit would be another
+    // instruction for each element.
     bool isInside = readsByColumn();
     if (!isLarge && !isInside && !mayWrap)
       return emitMap(inner, firstColumn, limit, MaskTraits());
-    // There are several sides: all but the last may have small numbers alone.
+    // Several versions are written. All but the last may assume that numbers are small.
     if (isFound || mayWrap)
       requireSmall(outside, traits,
                    [&](OpBuilder &builder, Value a, Value b) { require(builder, isCommon, a, b); });
     if (isInside)
       require(inner, isCommon, arith::SubIOp::create(inner, loc, limit, firstColumn),
               arith::ConstantIntOp::create(inner, loc, columns(), 32));
-    if (!isLarge && !isCommon) // constants alone: a launch has nothing to ask
+    if (!isLarge && !isCommon) // all conditions are constants: no test at run time
       return emitMap(inner, firstColumn, limit, MaskTraits());
     Value inside = isInside ? Value() : limit;
     auto both = [&](OpBuilder &builder, Value a) {
@@ -291,7 +292,7 @@ private:
     return emitSides(inner, both(inner, isLarge), emitSide(traits), emitOthers);
   }
 
-  /// Either may be null, not both.
+  /// a && b. One of them may be null.
   Value bothOf(OpBuilder &builder, Value a, Value b) {
     return !a ? b : !b ? a : arith::AndIOp::create(builder, loc, a, b).getResult();
   }
@@ -300,13 +301,15 @@ private:
     return emitBranch(builder, condition, isAhead ? truths() : type, one, other);
   }
 
-  /// Where roles' blocks are narrower, beside the widest output, no register is left for a third
-  /// side (AssemblyTest), and products take long enough for divisions to hide beside them.
+  /// The narrowest tile for which three versions are written, if the schedule has roles. Narrower
+  /// blocks have the widest output beside them and no registers left for a third version
+  /// (AssemblyTest). Their products take long enough to hide divisions.
   static constexpr int64_t narrowestOfThreeSides = 64;
 
-  /// Writes to `periodic` what is known where divisors of remainders are less than the columns, and
-  /// those of quotients alone are not; or, of quotients alone, all are less. Returns whether that
-  /// is so, null where there are no such divisors.
+  /// A condition for a version that uses periods: the divisors of remainders are less than the
+  /// number of columns, and divisors that occur only in quotients are not; if there are only
+  /// quotients, all divisors are. Writes what then holds to `periodic`. Returns null if there are
+  /// no such divisors.
   Value emitPeriods(OpBuilder &outside, ArrayRef<MaskTranslation::PeriodicDivisor> divisors,
                     const MaskTraits &traits, MaskTraits &periodic) {
     int64_t largest = MaskTraits::largestDivisor(columns());
@@ -343,7 +346,7 @@ private:
     return result;
   }
 
-  /// ⌊(2^32 - 1) / divisor⌋; any number where the divisor is 0, which is not asked for.
+  /// ⌊(2^32 - 1) / divisor⌋; unspecified if the divisor is 0, in which case it is not used.
   Value emitReciprocal(OpBuilder &outside, Value divisor) {
     Value one = arith::ConstantIntOp::create(outside, loc, 1, 32),
           most = arith::ConstantIntOp::create(outside, loc, -1, 32);
@@ -353,8 +356,8 @@ private:
 
   using Require = llvm::function_ref<void(OpBuilder &, Value, Value)>;
 
-  /// Requires that extents, divisors, and whatever else of sums and comparisons is the same for all
-  /// pairs, is small. Not so, and nothing is required, where nothing but indices is added.
+  /// Requires that extents, divisors and all other uniform operands of sums and comparisons are
+  /// small. Requires nothing if the mask adds only indices.
   void requireSmall(OpBuilder &outside, MaskTraits &traits, Require require) {
     auto isUniform = [&](Value value) {
       return value.getParentBlock() != hook || uniforms.contains(value);
@@ -412,11 +415,11 @@ private:
 
   int64_t columns() { return type.getExtent(1); }
 
-  /// What a translation needs to ask what is linear.
+  /// Tells `translation` which values are linear.
   void prepare(MaskTranslation &translation, Value firstColumn) {
     for (auto [value, translated] : uniforms.getValueMap())
       translation.setOfRow(value, translated);
-    // Until the map has rows, any value stands for what is the same along one.
+    // The map has no rows yet, so any value stands for a value that is constant along a row.
     for (unsigned argument : {1u, rowIndex})
       if (!uniforms.contains(hook->getArgument(argument)))
         translation.setByRow(hook->getArgument(argument), row.getFirst());
@@ -428,7 +431,7 @@ private:
     translation.setColumnIndex(hook->getArgument(columnIndex), firstColumn);
   }
 
-  /// `limit` is null where all keys of the tile are less.
+  /// `limit` is null if all columns of the tile are less than it.
   tile::MapOp emitMap(OpBuilder &builder, Value firstColumn, Value limit,
                       const MaskTraits &traits) {
     SmallVector<Value> sources;
@@ -467,7 +470,7 @@ private:
     return map;
   }
 
-  /// x - quotient · C, 0 where C is.
+  /// x - quotient · C, or 0 if C is 0.
   Value emitRemainder(OpBuilder &body, attn::FloorModOp remainder, MaskTranslation &translation) {
     Value quotient = translation.ofRowOf(quotientOf(*remainder)->first);
     Value dividend = translation.ofRowOf(remainder.getLhs());
@@ -479,7 +482,7 @@ private:
     return arith::SelectOp::create(body, loc, isZero, zero, rest);
   }
 
-  /// A hoisted value as its row holds it: a truth is an i32 there.
+  /// The value of a hoisted row. An i1 is stored as an i32 in a tile of rows.
   Value flagOf(OpBuilder &body, Value value, Value held) {
     if (!value.getType().isInteger(1))
       return held;
@@ -491,17 +494,17 @@ private:
   Location loc;
   tile::TileType type;
   int64_t heads;
-  bool isFound;    ///< the blocks are tested one by one, and many may be partial: what shortens
-                   ///< the masking is worth the registers that it takes before the loop
-  bool hasRoles;   ///< of the schedule
-  bool isAhead;    ///< which elements are kept is a tile of its own, ahead of what it chooses from
-  Operation *loop; ///< the mask itself where it stands in none
-  Block *hook;     ///< null where the mask is true
-  unsigned rowIndex, columnIndex; ///< the hook's arguments that rows and columns give: q and k
-  tile::CoordinatesOp query, row; ///< of the queries, of what the rows are
-  IRMapping uniforms;             ///< of the hook's values, before the loop
-  SmallVector<std::pair<Value, Value>> rows; ///< of the hook's values, as tiles of rows
-  SmallVector<attn::FloorModOp> remainders;  ///< of the row, whose quotients are in `rows`
+  bool isFound;    ///< blocks are tested one by one, and many may be partial: a shorter mask is
+                   ///< worth additional registers before the loop
+  bool hasRoles;   ///< the schedule has roles
+  bool isAhead;    ///< which elements are kept is a tile of its own, computed beside the product
+  Operation *loop; ///< the loop around the mask, or the mask itself
+  Block *hook;     ///< null if the mask is true
+  unsigned rowIndex, columnIndex; ///< arguments of the hook: the index of rows, and of columns
+  tile::CoordinatesOp query, row; ///< coordinates of the block of queries, and of the rows
+  IRMapping uniforms;             ///< values of the hook that are computed before the loop
+  SmallVector<std::pair<Value, Value>> rows; ///< values of the hook that are tiles of rows
+  SmallVector<attn::FloorModOp> remainders;  ///< of the row; their quotients are in `rows`
 };
 
 struct TileLowerMasks : impl::TileLowerMasksBase<TileLowerMasks> {

@@ -21,8 +21,8 @@ namespace tesela {
 
 namespace {
 
-/// The loop around `op`, before which goes what is the same for all blocks; `op` itself where it
-/// stands in none.
+/// The loop around `op`, or `op` itself if it is not in a loop. Values that are the same for all
+/// blocks are computed before it.
 Operation *loopAround(Operation *op) {
   return isa<tile::BlocksOp, scf::ForOp>(op->getParentOp()) ? op->getParentOp() : op;
 }
@@ -31,8 +31,8 @@ bool isOutside(Value value, Operation *loop) {
   return !loop->isAncestor(value.getParentBlock()->getParentOp());
 }
 
-/// Moves what stands before `map` in the body of `loop`, and is the same for all blocks, before the
-/// loop.
+/// Moves ops before the loop that stand before `map` in its body and give the same values for all
+/// blocks.
 void hoist(tile::MapOp map, Operation *loop) {
   if (!loop->isProperAncestor(map))
     return;
@@ -44,7 +44,7 @@ void hoist(tile::MapOp map, Operation *loop) {
       op.moveBefore(loop);
 }
 
-/// The first op of the block of `map` that uses its result, itself or inside of its regions.
+/// The first op of the block of `map` that uses the result, itself or inside its regions.
 Operation *firstUse(tile::MapOp map) {
   Operation *first = &map->getBlock()->back();
   for (Operation *user : map->getUsers())
@@ -54,10 +54,10 @@ Operation *firstUse(tile::MapOp map) {
   return first;
 }
 
-/// The map that takes the place of a tile.score or a tile.score_gradient.
+/// The map that replaces a tile.score or a tile.score_gradient.
 template <typename HookOp> class HookMap {
 public:
-  /// Of tiles `sources`, of which the last is the product of q and k.
+  /// The map reads the tiles `sources`; the last one is the product of Q and K.
   HookMap(HookOp op, ValueRange sources, bool exact)
       : op(op), uniforms(op),
         map(tile::MapOp::create(uniforms, op.getLoc(), op.getType(), sources)),
@@ -77,7 +77,7 @@ public:
 
   Value product() { return map.getBody().getArgument(map.getSources().size() - 1); }
 
-  /// What the hook yields; without a hook, the product times the scale.
+  /// The value that the hook yields. Without a body it is the product times the scale.
   Linear translate() {
     Linear form{{{op.getScale(), product()}}, Value()};
     if (op.getBody().empty())
@@ -102,8 +102,8 @@ public:
     return translation->linear(hook.getTerminator()->getOperand(0));
   }
 
-  /// `op` becomes the map, whose elements are `element`; where that is a source's, the source, and
-  /// there is no map.
+  /// Replaces `op` by the map with the elements `element`. If `element` is an element of a source,
+  /// replaces `op` by that source and returns null.
   tile::MapOp finish(Value element, Operation *loop) {
     tile::YieldOp::create(body, op.getLoc(), element);
     hoist(map, loop);
@@ -128,8 +128,8 @@ private:
   RowPlace place;
 };
 
-/// One score: its loop, and the exponents c · score + d that it alone gives, of a softmax or of
-/// maps.
+/// Lowers one score. If the score is used only in exponents c · score + d, of a softmax or of maps,
+/// the exponents can carry a factor of the score.
 class ScoreLowering {
 public:
   explicit ScoreLowering(tile::ScoreOp score)
@@ -147,7 +147,7 @@ public:
   }
 
 private:
-  /// Fills `factors` where all that this score becomes, through masks, is exponents.
+  /// Fills `factors` if this score is used, also through masks, only in exponents.
   void findExponents() {
     SmallVector<Value> worklist = {score.getResult()};
     SmallVector<Operation *> steps;
@@ -176,8 +176,8 @@ private:
       factors = found;
   }
 
-  /// Adds the constants c of all c · element + d that a map's body makes of an element, which it
-  /// may also compare with the -inf of a masked one. False: it uses the element otherwise.
+  /// Adds the constants c of all c · element + d in a map's body. The body may also compare the
+  /// element with -inf (masked). Returns false if it uses the element in any other way.
   static bool findFactors(Value element, SmallVectorImpl<OpOperand *> &found) {
     return llvm::all_of(element.getUses(), [&](OpOperand &use) {
       if (auto compare = dyn_cast<arith::CmpFOp>(use.getOwner()))
@@ -191,8 +191,8 @@ private:
     });
   }
 
-  /// The scale times constants between 2^-20 and 2^20: positive, and far from overflow either way
-  /// (a launch's scale is at least 2^-100).
+  /// Whether `value` is the scale times constants whose product is between 2^-20 and 2^20. Then it
+  /// is positive and far from overflow and underflow (a launch's scale is at least 2^-100).
   bool isPositiveScale(Value value) {
     double constants = 1;
     while (value != score.getScale()) {
@@ -206,7 +206,7 @@ private:
     return constants >= 0x1p-20 && constants <= 0x1p20;
   }
 
-  /// c · (f · x) = (c · f) · x: the exponents carry f, so that no element is multiplied by it.
+  /// c · (f · x) = (c · f) · x: moves f into the exponents, so that no element is multiplied by it.
   void carry(Value factor, OpBuilder &builder) {
     for (OpOperand *operand : factors) {
       Value c = operand->get();
@@ -216,7 +216,7 @@ private:
     }
   }
 
-  /// What is left of `form` when the exponents carry the scale, or the factor of a tanh.
+  /// `form` without the scale, or without the factor of a tanh, which the exponents then carry.
   Linear divided(const Linear &form, ScoreTranslation &translation) {
     OpBuilder outside(loop);
     auto number = [&](float value) -> Value {
@@ -242,9 +242,9 @@ private:
     Value factor = form.terms.front().coefficient;
     if (!argument || !factor || !isOutside(factor, loop))
       return form;
-    // f · tanh(x) = |f| · tanh(±x). A maximum needs a positive factor, and a masked element a
-    // product with -inf that is no NaN: what is 0 becomes tiny. A NaN stays, which the maximum
-    // drops.
+    // f · tanh(x) = |f| · tanh(±x). A maximum needs a positive factor, and the product of a masked
+    // element's -inf with the factor must not be NaN. So a factor of 0 becomes 2^-100. A NaN stays
+    // NaN; the maximum alone would drop it.
     Value sign = outside.createOrFold<math::CopySignOp>(loc, number(1), factor);
     Value magnitude = outside.createOrFold<math::AbsFOp>(loc, factor);
     Value held = outside.createOrFold<arith::MaxNumFOp>(loc, magnitude, number(0x1p-100f));
@@ -257,11 +257,11 @@ private:
   tile::ScoreOp score;
   Location loc;
   Operation *loop;                  ///< loopAround
-  Value source;                     ///< the product of q and k of an element
-  SmallVector<OpOperand *> factors; ///< of the exponents; none where it is seen by others, too
+  Value source;                     ///< an element of the product of Q and K
+  SmallVector<OpOperand *> factors; ///< of the exponents; empty if the score has other uses
 };
 
-/// Without a region it is a hook that nothing has filled: the score is s.
+/// Lowers a tile.score_gradient. Without a region the score is s, and the derivative is 1.
 void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
   if (gradient.getBody().empty()) {
     gradient.replaceAllUsesWith(gradient.getGradient());
@@ -278,15 +278,15 @@ void lowerGradient(tile::ScoreGradientOp gradient, bool isExact) {
   Location loc = gradient.getLoc();
   OpBuilder &body = elements.body;
   Value result = body.createOrFold<arith::MulFOp>(loc, received, derivative);
-  // A masked pair adds nothing, whatever its score is.
+  // A masked pair adds nothing, even if its derivative is not finite.
   if (!isSurelyFinite(elements.map.getBody().front())) {
     Value zero = arith::ConstantFloatOp::create(body, loc, body.getF32Type(), APFloat(0.0f));
     Value isNothing = arith::CmpFOp::create(body, loc, arith::CmpFPredicate::OEQ, received, zero);
     result = arith::SelectOp::create(body, loc, isNothing, zero, result);
   }
   tile::MapOp map = elements.finish(result, loop);
-  // Where it stands the product of q and k is not needed any more. A map that does not read it
-  // would only hold a second tile in registers until its result is used.
+  // A map that does not read the product of Q and K moves down to its first use. Here it would
+  // only hold a second tile in registers until then.
   if (map && !usesProduct)
     map->moveBefore(firstUse(map));
 }
@@ -297,7 +297,7 @@ struct TileLowerScores : impl::TileLowerScoresBase<TileLowerScores> {
     SmallVector<tile::ScoreGradientOp> gradients;
     getOperation().walk([&](tile::ScoreOp score) { scores.push_back(score); });
     getOperation().walk([&](tile::ScoreGradientOp gradient) { gradients.push_back(gradient); });
-    // A derivative goes to the side that the score went to: it is as exact.
+    // Derivatives are as exact as the score, so that both take the same side of a condition.
     bool isExact = llvm::any_of(scores, [](tile::ScoreOp score) { return score.getExact(); });
     for (tile::ScoreOp score : scores)
       ScoreLowering(score).run();

@@ -3,28 +3,28 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of MaskTranslation for divisors C that are less than the tile's columns. Of a linear x
-// that rises with the column j, and with the phase p = T mod C of the row's first element T,
+// The part of MaskTranslation for divisors C that are less than the tile's columns. Let x be linear
+// and rise with the column j, and let p = T mod C be the phase of the row's first element T. Then
 //
 //   x mod C = (p + j) mod C            which is tile.phase
 //   ⌊x / C⌋ = ⌊T / C⌋ + ⌊(p + j) / C⌋
 //
-// An x that falls is -x' - 1 of an x' that rises:
+// If x falls, x = -x' - 1, where x' rises:
 //
 //   x mod C = C - 1 - x' mod C
 //   ⌊x / C⌋ = -1 - ⌊x' / C⌋
 //
-// Comparisons with a limit:
+// Comparisons with a limit become
 //
 //   ⌊x / C⌋ < limit     j < C · (limit - ⌊T / C⌋) - p, a bound of the column
-//   x mod C ⋈ limit     where the limit is the same for all rows: of the phase alone
-//   x mod C = limit     where it is a row's: the phase that began `limit` earlier is 0
-//   x mod C < limit     where it is a row's: ⌊(p + j) / C⌋ and ⌊(p + j - limit) / C⌋ differ. They
-//                       differ by 1 then, so one is even and the other odd: two phases in a period
-//                       of 2 · C
+//   x mod C ⋈ limit     if the limit is the same for all rows: a function of the phase only
+//   x mod C = limit     if each row has its own limit: the phase, started `limit` earlier, is 0
+//   x mod C < limit     if each row has its own limit: ⌊(p + j) / C⌋ and ⌊(p + j - limit) / C⌋
+//                       differ. Then they differ by 1, so one is even and the other is odd. That
+//                       is two phases with the period 2 · C
 //
-// So a target needs one pattern of a condition for all rows. The sum p + j is less than 2^12, and
-// its quotient is a product and a shift, as in tile.phase.
+// So a target needs only one pattern for all rows. The sum p + j is less than 2^12, so its quotient
+// is a product and a shift, as in tile.phase.
 //
 //===----------------------------------------------------------------------===//
 #include "transforms/MaskTranslation.h"
@@ -42,7 +42,7 @@ using Predicate = arith::CmpIPredicate;
 using Period = MaskTraits::Period;
 
 //===----------------------------------------------------------------------===//
-// What is computed of a divisor
+// Values that depend on the divisor only
 //===----------------------------------------------------------------------===//
 
 int64_t MaskTraits::largestDivisor(int64_t columns) {
@@ -101,7 +101,7 @@ std::optional<Period> MaskTranslation::periodOf(Value divisor) {
 }
 
 //===----------------------------------------------------------------------===//
-// Which divisions these are
+// Which divisions have a period
 //===----------------------------------------------------------------------===//
 
 std::optional<MaskTranslation::Division> MaskTranslation::shortDivision(Operation &op,
@@ -134,10 +134,10 @@ SmallVector<MaskTranslation::PeriodicDivisor> MaskTranslation::periodicDivisors(
 }
 
 //===----------------------------------------------------------------------===//
-// Of a row
+// Values of a row
 //===----------------------------------------------------------------------===//
 
-/// Of a number without a sign.
+/// Divides `dividend`, an unsigned number.
 std::pair<Value, Value> MaskTranslation::divideBy(Value dividend, const Period &period) {
   if (period.reciprocal)
     return divideByProduct(dividend, period.divisor, period.reciprocal);
@@ -156,7 +156,7 @@ MaskTranslation::Residue MaskTranslation::residueOf(Value dividend, const Linear
   bool isFalling = form.column < 0;
   Linear rising = form;
   Range range = form.firstRange();
-  if (isFalling) { // -(x + 1)
+  if (isFalling) { // x' = -(x + 1)
     rising.constant += 1;
     range = {-1 - range.high, -1 - range.low};
   }
@@ -165,7 +165,7 @@ MaskTranslation::Residue MaskTranslation::residueOf(Value dividend, const Linear
   Location loc = column.getLoc();
   auto minus = [&](Value a, Value b) -> Value { return arith::SubIOp::create(builder, loc, a, b); };
   bool isSigned = range.low < 0;
-  if (isSigned) { // T + 2^31 has no sign
+  if (isSigned) { // T + 2^31 is not negative
     Value end = arith::ConstantIntOp::create(builder, loc, INT32_MIN, 32);
     first = arith::XOrIOp::create(builder, loc, first, end);
   }
@@ -272,7 +272,7 @@ Value MaskTranslation::compareDivision(Predicate predicate, Linear difference, S
   }
   bool isQuotient = isa<attn::FloorDivOp>(op);
   bool isEqual = predicate == Predicate::eq, isUnequal = predicate == Predicate::ne;
-  // x <= l is x < l + 1; what is not less is at least.
+  // x <= l is x < l + 1; x >= l is the negation of x < l.
   Linear next = limit;
   next.constant += 1;
   bool isNext = predicate == Predicate::sle || predicate == Predicate::sgt;
@@ -293,10 +293,10 @@ Value MaskTranslation::compareDivision(Predicate predicate, Linear difference, S
   return isRemainderLess(residue, isNext ? emitFirst(next, 1, Ends::hold, scope) : held, isNegated);
 }
 
-/// Whether ⌊x / C⌋ < limit, or not.
+/// Whether ⌊x / C⌋ < limit; `negated`: whether it is not.
 Value MaskTranslation::isQuotientLess(const Residue &residue, Linear limit, bool negated,
                                       Scope &scope) {
-  // -1 - ⌊x' / C⌋ < l where ⌊x' / C⌋ >= -l.
+  // -1 - ⌊x' / C⌋ < l if and only if ⌊x' / C⌋ >= -l.
   if (residue.isFalling) {
     negated = !negated;
     limit.constant = -limit.constant;
@@ -311,7 +311,7 @@ Value MaskTranslation::isQuotientLess(const Residue &residue, Linear limit, bool
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
-  // ⌊(p + j) / C⌋ is from 0 to less than the columns.
+  // 0 <= ⌊(p + j) / C⌋ < columns.
   left = arith::MaxSIOp::create(builder, loc, left, constant(0));
   left = arith::MinSIOp::create(builder, loc, left, constant(columns));
   Value bound = arith::SubIOp::create(
@@ -320,7 +320,7 @@ Value MaskTranslation::isQuotientLess(const Residue &residue, Linear limit, bool
   return arith::CmpIOp::create(body, loc, negated ? Predicate::sge : Predicate::slt, column, bound);
 }
 
-/// Whether it is y mod C for some y.
+/// Whether `limit` is y mod C for some y, with C = `divisor`.
 bool MaskTranslation::isRemainderBy(const Linear &limit, Value divisor, const IRMapping &ofRow) {
   if (limit.constant != 0 || limit.terms.size() != 1 || limit.terms.front().factor != 1)
     return false;
@@ -328,7 +328,7 @@ bool MaskTranslation::isRemainderBy(const Linear &limit, Value divisor, const IR
   return remainder && ofRow.lookupOrDefault(remainder.getRhs()) == divisor;
 }
 
-/// Whether x mod C = limit, or not.
+/// Whether x mod C = limit; `negated`: whether it is not.
 Value MaskTranslation::isRemainder(const Residue &residue, Value limit, bool isPossible,
                                    bool negated) {
   const Period &period = residue.period;
@@ -341,7 +341,7 @@ Value MaskTranslation::isRemainder(const Residue &residue, Value limit, bool isP
     Value last = arith::SubIOp::create(before, loc, period.divisor, one);
     limit = arith::SubIOp::create(body, loc, last, limit);
   }
-  // Of what is below 0 without a sign, C more is less.
+  // If `start` is negative, it is large as an unsigned number, and start + C is the minimum.
   Value start = arith::SubIOp::create(body, loc, residue.phase, limit);
   start = arith::MinUIOp::create(body, loc, start,
                                  arith::AddIOp::create(body, loc, start, period.divisor));
@@ -351,14 +351,14 @@ Value MaskTranslation::isRemainder(const Residue &residue, Value limit, bool isP
   return negatedIf(negated, inside ? joined(/*isAnd=*/true, inside, isZero) : isZero);
 }
 
-/// Whether x mod C < limit, or not.
+/// Whether x mod C < limit; `negated`: whether it is not.
 Value MaskTranslation::isRemainderLess(const Residue &residue, Value limit, bool negated) {
   const Period &period = residue.period;
   Location loc = column.getLoc();
   Value zero = arith::ConstantIntOp::create(before, loc, 0, 32);
   limit = arith::MaxSIOp::create(body, loc, limit, zero);
   limit = arith::MinSIOp::create(body, loc, limit, period.divisor);
-  if (residue.isFalling) { // C - 1 - x' mod C < l where x' mod C >= C - l
+  if (residue.isFalling) { // C - 1 - x' mod C < l if and only if x' mod C >= C - l
     negated = !negated;
     limit = arith::SubIOp::create(body, loc, period.divisor, limit);
   }

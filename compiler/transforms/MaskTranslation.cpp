@@ -17,7 +17,7 @@ namespace tesela {
 using Predicate = arith::CmpIPredicate;
 
 //===----------------------------------------------------------------------===//
-// What is known of values
+// Constants and ranges
 //===----------------------------------------------------------------------===//
 
 std::optional<int64_t> MaskTranslation::constantOf(Value value) {
@@ -102,7 +102,7 @@ MaskTranslation::Range MaskTranslation::Linear::firstRange() const {
   return range;
 }
 
-/// Nothing where that has two divisions.
+/// Returns nullopt if both have a division.
 std::optional<MaskTranslation::Linear> MaskTranslation::combined(const Linear &a, const Linear &b,
                                                                  int64_t sign) {
   if (a.division && b.division)
@@ -123,7 +123,7 @@ std::optional<MaskTranslation::Linear> MaskTranslation::combined(const Linear &a
   return result;
 }
 
-/// Nothing where `value` is not linear, or may have wrapped.
+/// Returns nullopt if `value` is not linear, or may have wrapped.
 std::optional<MaskTranslation::Linear> MaskTranslation::linear(Value value, Scope &scope) {
   if (auto known = scope.forms.find(value); known != scope.forms.end())
     return known->second;
@@ -177,7 +177,7 @@ Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Sc
     int64_t factor = sign * term.factor;
     Value value = element(term.value, scope);
     uniform &= isUniform(value);
-    // What is added first, so that what is subtracted has something to be subtracted from.
+    // Positive terms come first, so that the sum needs no negation.
     terms.insert(factor > 0 ? terms.begin() : terms.end(), {value, factor});
   }
   OpBuilder &builder = uniform ? before : body;
@@ -210,8 +210,8 @@ Value MaskTranslation::emitFirst(const Linear &form, int64_t sign, Ends ends, Sc
 // Quotients
 //===----------------------------------------------------------------------===//
 
-/// The division that `op` is part of, if its dividend is linear with a column, and its divisor the
-/// same for the launch.
+/// The dividend and the divisor of `op`, if it is a division whose dividend is linear with a
+/// column, and whose divisor is the same for the launch. Otherwise nullopt.
 std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &op, Scope &scope) {
   if (!isDivision(op) || scope.quotients.contains(op.getResult(0)) ||
       scope.remainders.contains(op.getResult(0)) || byRow.contains(op.getOperand(1)))
@@ -222,7 +222,7 @@ std::optional<MaskTranslation::Division> MaskTranslation::divisionOf(Operation &
       std::abs(dividend->column) != 1)
     return std::nullopt;
   Range first = dividend->firstRange();
-  if (!first.isI32() && !first.isU32()) // no division of 32 bits is right for both
+  if (!first.isI32() && !first.isU32()) // a 32-bit division is either signed or unsigned
     return std::nullopt;
   return Division{*dividend, divisor};
 }
@@ -259,8 +259,8 @@ SmallVector<Value> MaskTranslation::divisors() {
   return result;
 }
 
-/// ⌊x · r / 2^32⌋ is the quotient or one less: r >= 2^32 / C - 1, so that x · r / 2^32 is less than
-/// x / C by no more than x / 2^32 < 1.
+/// ⌊x · r / 2^32⌋ is the quotient or the quotient - 1: r >= 2^32 / C - 1, so x · r / 2^32 is less
+/// than x / C by at most x / 2^32 < 1.
 std::pair<Value, Value> MaskTranslation::divideByProduct(Value dividend, Value divisor,
                                                          Value reciprocal) {
   OpBuilder &builder = isUniform(dividend) ? before : body;
@@ -301,7 +301,7 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   Scope inner = scope;
   ++inner.depth;
   const Linear &x = division.dividend;
-  // The row's first element: what divides it depends on where it can lie (divisionOf).
+  // How the row's first element is divided depends on its range (divisionOf).
   Value first = emitFirst(x, 1, Ends::wrap, inner);
   OpBuilder &builder = isUniform(first) ? before : body;
   auto constant = [&](int64_t value) -> Value {
@@ -310,7 +310,7 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   Value divisor = division.divisor;
   auto [quotient, remainder] = divide(first, x.firstRange(), divisor);
   bool isRising = x.column > 0;
-  // j >= C - r, or j >= r + 1.
+  // The column from which on the quotient changes: j >= C - r if x rises, j >= r + 1 if it falls.
   Value bound = isRising ? Value(arith::SubIOp::create(builder, loc, divisor, remainder))
                          : arith::AddIOp::create(builder, loc, remainder, constant(1));
   Value over = arith::CmpIOp::create(body, loc, Predicate::sge, column, bound);
@@ -322,7 +322,7 @@ Value MaskTranslation::split(const Division &division, Scope &scope) {
   Linear within{{{remainder, 1, {0, ofDivisor.high - 1}}}, 0, x.column, {0, ofDivisor.high - 1}};
   Linear beyond = within;
   beyond.terms.push_back({divisor, isRising ? -1 : 1, ofDivisor});
-  // On either side other values follow from the row, and are linear.
+  // The two sides have different values of a row and different linear forms.
   inner.ofRow.clear();
   inner.forms.clear();
   inner.formulas.clear();
@@ -408,7 +408,7 @@ Predicate MaskTranslation::swapped(Predicate predicate) {
   }
 }
 
-/// `value` as the larger or the smaller of two: b before a ? b : a.
+/// Whether `value` is `b before a ? b : a`: true for a maximum, false for a minimum.
 static std::optional<std::pair<bool, arith::SelectOp>> extremeOf(Value value) {
   auto choice = value.getDefiningOp<arith::SelectOp>();
   auto isBefore = choice ? choice.getCondition().getDefiningOp<arith::CmpIOp>() : arith::CmpIOp();
@@ -436,7 +436,7 @@ Value MaskTranslation::writeComparison(Predicate predicate, Value left, Value ri
   if (isLess || isGreater) {
     if (!isOfRow(right, scope) && extremeOf(right) && !extremeOf(left))
       return compare(swapped(predicate), right, left, scope);
-    // max(a, b) < x where both are; max(a, b) > x where one is.
+    // max(a, b) < x if both are less; max(a, b) > x if one is greater. For min the other way round.
     if (auto extreme = extremeOf(left); extreme && !isOfRow(left, scope))
       return joined(extreme->first == isLess,
                     compare(predicate, extreme->second.getTrueValue(), right, scope),
@@ -459,7 +459,7 @@ Value MaskTranslation::compareColumn(Predicate predicate, const Linear &differen
                   compareColumn(isEqual ? Predicate::sle : Predicate::slt, difference, scope),
                   compareColumn(isEqual ? Predicate::sge : Predicate::sgt, difference, scope));
   }
-  // first + j ⋈ 0 is j ⋈ -first; first - j ⋈ 0 is j ⋈' first.
+  // first + j ⋈ 0 is j ⋈ -first. first - j ⋈ 0 is j ⋈' first, with the predicate swapped.
   Linear form = difference;
   bool isRising = form.column > 0;
   if (!isRising)
@@ -493,7 +493,7 @@ Value MaskTranslation::writeElement(Value value, Scope &scope) {
   if (value == columnIndex)
     return arith::AddIOp::create(body, loc, firstColumn, column);
   if (auto remainder = scope.remainders.find(value); remainder != scope.remainders.end()) {
-    // Right on the side that is taken; there its wrapping parts meet again.
+    // The form is right on the side of the split that is taken, although its parts may wrap.
     const Linear &form = remainder->second;
     Value first = emitFirst(form, 1, Ends::wrap, scope);
     if (form.column > 0)
@@ -512,7 +512,7 @@ Value MaskTranslation::writeElement(Value value, Scope &scope) {
   if (!divisor || *divisor <= 0)
     return body.clone(*op, mapping)->getResult(0);
   Value a = mapping.lookup(op->getOperand(0)), b = mapping.lookup(op->getOperand(1));
-  if (isa<attn::FloorDivOp>(op)) // unsigned: without the cases of signs
+  if (isa<attn::FloorDivOp>(op)) // unsigned, because both operands are not negative
     return arith::DivUIOp::create(body, loc, a, b);
   return arith::RemUIOp::create(body, loc, a, b);
 }

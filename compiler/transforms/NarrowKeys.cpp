@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs behind tile-place-views, which says what is paged: a page's scale goes where its keys are.
+// Runs after tile-place-views, because the place of a page's scale depends on how keys are paged.
 //
 //===----------------------------------------------------------------------===//
 #include "tile/Extents.h"
@@ -33,7 +33,7 @@ public:
   }
 
 private:
-  /// The caller's [B, heads, Sk, D], as it is or as it was placed.
+  /// Whether the argument is a tensor [B, heads, Sk, D] of the caller, before or after placing.
   bool isOfKeys(BlockArgument argument) {
     if (kernel.getArgumentRole(argument.getArgNumber()) != tile::Role::In)
       return false;
@@ -48,7 +48,7 @@ private:
            llvm::any_of(placedFrom(argument), [&](Value view) { return isDense(view.getType()); });
   }
 
-  /// What says where the rows of `argument` lie. (A table of pages is used there, too.)
+  /// The results of the ops that place the rows of `argument`. It is not the table of a tile.paged.
   static SmallVector<Value> placedFrom(BlockArgument argument) {
     SmallVector<Value> placed;
     for (Operation *user : argument.getUsers()) {
@@ -92,7 +92,7 @@ private:
     return success();
   }
 
-  /// Any extents: an index is clamped, so that one number serves all heads, or all pages.
+  /// The extents are dynamic: indices are clamped, so one scale may serve all heads, or all pages.
   BlockArgument addScales(BlockArgument argument) {
     MLIRContext *context = kernel.getContext();
     SmallVector<Attribute> extents(isByPage ? 2 : 1,
@@ -132,10 +132,10 @@ private:
     return success();
   }
 
-  /// f16 has all numbers of e4m3. Exponentials stay below its largest number: each schedule's
-  /// reference sees that P becomes f16 (DecomposeSoftmax.cpp). Above 2^-17 it has more digits than
-  /// bf16; what is below 2^-25 of a row's reference is dropped. A scale of pages is of the columns
-  /// of P, and might be large: these stay as they are.
+  /// Converts to f16, which represents all numbers of e4m3. The reference of each schedule keeps
+  /// exponentials below the largest f16 (DecomposeSoftmax.cpp). Above 2^-17 f16 is more precise
+  /// than bf16; exponentials below 2^-25 become 0. If pages have scales, P is multiplied by
+  /// them and may be large, so such products stay in bf16.
   void multiplyAsHalves(tile::DotOp dot) {
     auto narrowed = dot.getA().getDefiningOp<tile::ConvertOp>();
     auto widened = dot.getB().getDefiningOp<tile::ConvertOp>();
@@ -164,9 +164,9 @@ private:
 
   Value constant(int64_t value) { return arith::ConstantIntOp::create(builder, loc, value, 32); }
 
-  //===--- a number a head ----------------------------------------------------===//
+  //===--- one scale for each head --------------------------------------------===//
 
-  /// The scale of the head of `rows`, right behind them.
+  /// The scale of the head of `rows`, read directly after the op that gives `rows`.
   Value readForHead(Value scales, Value rows) {
     builder.setInsertionPointAfter(rows.getDefiningOp());
     auto place = tile::CoordinatesOp::create(builder, loc, rows);
@@ -174,7 +174,7 @@ private:
                                 ValueRange(place.getKvHead()));
   }
 
-  /// What is common to the sums of a product is common to its scores: the softmax scale takes it.
+  /// Multiplies the softmax scale by the keys' scale, which is a common factor of all scores.
   LogicalResult scaleScores(tile::DotOp dot, Value scales) {
     for (Operation *user : llvm::to_vector(dot.getResult().getUsers())) {
       auto score = dyn_cast<tile::ScoreOp>(user);
@@ -184,11 +184,11 @@ private:
                   "whose scale has theirs, got another use of it; leave out "
                   "cache=e4m3";
       Value scale = score.getScale();
-      if (scaled.contains(scale)) // by another product of the same keys
+      if (scaled.contains(scale)) // another product of the same keys did it
         continue;
       Value ofHead = readForHead(scales, score.getRows());
-      // Exponents need a positive factor (the least scale of a launch): keys that are all 0 may
-      // have the scale 0.
+      // Exponents need a positive factor, at least the least scale of a launch. But if all keys
+      // are 0, their scale may be 0.
       Value least =
           arith::ConstantFloatOp::create(builder, loc, builder.getF32Type(), APFloat(0x1p-100f));
       Value both = arith::MaxNumFOp::create(
@@ -196,7 +196,7 @@ private:
       scale.replaceUsesWithIf(both, [](OpOperand &use) {
         return isa<tile::ScoreOp, tile::ExponentFactorOp>(use.getOwner());
       });
-      for (Operation *factor : both.getUsers()) // where it stands in front of the item's block
+      for (Operation *factor : both.getUsers()) // a user before the op must move behind it
         if (factor->getBlock() == both.getDefiningOp()->getBlock() &&
             factor->isBeforeInBlock(both.getDefiningOp()))
           factor->moveAfter(both.getDefiningOp());
@@ -205,7 +205,7 @@ private:
     return success();
   }
 
-  /// The output of the rows that the product adds to.
+  /// Multiplies the output of the rows to which the product is added.
   LogicalResult scaleOutput(tile::DotOp dot, Value scales) {
     auto loop = dot->getParentOfType<tile::BlocksOp>();
     SmallVector<tile::FinishOp> finishes;
@@ -230,7 +230,7 @@ private:
     return success();
   }
 
-  //===--- a number a page ----------------------------------------------------===//
+  //===--- one scale for each page --------------------------------------------===//
 
   tile::MapOp emitMap(Value tile, llvm::function_ref<Value(Value, Value, Value)> body) {
     Type element = cast<tile::TileType>(tile.getType()).getElementType();
@@ -244,8 +244,8 @@ private:
     return map;
   }
 
-  /// `tile` with its columns scaled, which are the keys of `load`. Behind the last key a page may
-  /// be none of the sequence's: what comes of it is dropped.
+  /// Multiplies the columns of `tile`, the keys of `load`, by their scales. A page behind the last
+  /// key may not belong to the sequence; the mask drops those columns.
   Value scaleColumns(Value tile, Value scales, tile::PagedOp paged, tile::LoadOp load,
                      bool keepsZeros) {
     auto place = tile::CoordinatesOp::create(builder, loc, load.getBlock());

@@ -36,7 +36,7 @@ struct TileOwnTiles : impl::TileOwnTilesBase<TileOwnTiles> {
   }
 
 private:
-  /// The one addition of the hook, if it adds to elements that a work item has for itself.
+  /// The hook's addition, if it is the only one and its elements belong to one work item.
   static tile::DepositOp onlyAddition(tile::ScorePartialsOp hook) {
     SmallVector<Operation *> additions;
     hook.walk([&](Operation *op) {
@@ -48,7 +48,7 @@ private:
     return dyn_cast<tile::DepositOp>(additions.front());
   }
 
-  /// Whether what is summed over changes no index.
+  /// Whether the indices are the same for all batches and heads that are summed.
   bool isSameForAll(tile::DepositOp deposit) {
     constexpr unsigned batch = 1, head = 2, kvHead = 3; // arguments of the hook
     Block &hook = *deposit->getBlock();
@@ -61,7 +61,7 @@ private:
     });
   }
 
-  /// Whether `blocks` goes over the same blocks in each iteration of `loop`.
+  /// Whether `blocks` has the same blocks in each iteration of `loop`.
   bool isSameForAll(tile::BlocksOp blocks, scf::ForOp loop) {
     llvm::SetVector<Value> seen(blocks.getRuns().begin(), blocks.getRuns().end());
     seen.insert(blocks.getDrops().begin(), blocks.getDrops().end());
@@ -90,7 +90,7 @@ private:
     return true;
   }
 
-  /// The gradient gets the type of the tensor, whose name stands in front of the dot of its own.
+  /// The gradient gets the element type of its tensor, whose name is the part before the last dot.
   void own(tile::DepositOp deposit) {
     tile::KernelOp kernel = getOperation();
     auto view = dyn_cast<BlockArgument>(deposit.getView());

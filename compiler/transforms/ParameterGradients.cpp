@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace tesela {
 
-// Where the arguments of a score stand.
+// The numbers of a score's arguments.
 static constexpr unsigned scorePlace = 0, batchPlace = 1, headPlace = 2, queryPlace = 4,
                           keyPlace = 5;
 
@@ -22,7 +22,7 @@ static bool isOfHead(Value value, Block &body) {
   });
 }
 
-/// Fills in how the elements that `partial` gives are owned.
+/// Finds out which work item owns the elements to which `partial` adds.
 static void findOwner(ParameterGradient &result, attn::PartialOp partial,
                       attn::CaptureAttr capture) {
   auto &body = *partial->getBlock();

@@ -3,16 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How the gradient of a scalar or a captured tensor is summed. With dS the gradient of a score, and
-// t[i] what a pair reads,
+// How the gradient of a scalar or a captured tensor is summed. Let dS be the gradient of a score,
+// and t[i] an element that a pair reads. Then
 //
 //   dt[i] += dS · ∂score/∂t[i]
 //
-// Many pairs add to one element, and the work items that have them run in any order. So each
-// element has an exact sum (tile.collect): the order of what is added does not matter. A tensor
-// with an element for each query and key, such as a bias [H, Sq, Sk], is too large for that, and
-// needs it not: one work item has all pairs that add to an element, and adds them in the order of
-// its loops (tile.deposit).
+// Many pairs add to one element, and their work items run in any order. So each element has an
+// exact sum (tile.collect), which does not depend on the order of additions. For a tensor with an
+// element for each query and key, such as a bias [H, Sq, Sk], exact sums would take too much
+// memory. It does not need them: one work item has all pairs that add to an element, and adds them
+// in the order of its loops (tile.deposit).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_PARAMETERGRADIENTS_H
@@ -24,28 +24,28 @@
 
 namespace tesela {
 
-/// A parameter whose gradient is asked for.
+/// A parameter whose gradient is requested.
 struct ParameterGradient {
   std::string name;
   bool isCapture = false;
-  int64_t rank = 1; ///< of a scalar: its gradient is [1]
-  /// It is read once, at [.., q, .., k, ..] in axes of extents Sq and Sk: an element's pairs differ
-  /// in batch and head alone.
+  int64_t rank = 1; ///< the gradient of a scalar is [1]
+  /// The score reads the parameter once, at [.., q, .., k, ..] in axes of extents Sq and Sk, so the
+  /// pairs of an element differ only in batch and head.
   bool isDirect = false;
-  bool sumsBatches = false, sumsHeads = false; ///< of what is direct
-  /// Of what is direct: each element of the tensor is read. One at a constant index, or at a
-  /// parameter's, leaves others, whose gradient is 0.
+  bool sumsBatches = false, sumsHeads = false; ///< if isDirect
+  /// If isDirect: each element of the tensor is read. An index that is a constant or a parameter
+  /// leaves other elements unread; their gradients are 0.
   bool coversAll = false;
-  /// Of what is direct: each element is stored once, in the tensor's own type (tile-own-tiles).
+  /// If isDirect: each element is stored once, in the tensor's own type (tile-own-tiles).
   bool isOwned = false;
-  bool isInScore = false, isInSink = false; ///< neither: it is 0
+  bool isInScore = false, isInSink = false; ///< if neither, the gradient is 0
 
-  /// What kernels call what they add to.
+  /// The name of the kernel argument to which the gradient is added.
   std::string viewName() const { return "$" + name + (isDirect ? ".gradient" : ".sums"); }
 };
 
-/// The gradients of `names`, each an f32 scalar or a floating-point tensor of `variant`, whose
-/// derivatives `gradient` holds.
+/// The gradients of the parameters `names` of `variant`: f32 scalars and floating-point tensors.
+/// `gradient` has their derivatives.
 llvm::SmallVector<ParameterGradient> parameterGradients(attn::VariantOp variant,
                                                         attn::GradientOp gradient,
                                                         llvm::ArrayRef<std::string> names);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The passes that no target changes, in the order in which they run.
+// The passes that are the same for all targets, in the order in which they run.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TRANSFORMS_PASSES
@@ -14,7 +14,7 @@ include "mlir/Pass/PassBase.td"
 def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
   let summary = "write the derivatives of a variant's score and sink";
   let description = [{
-    Puts behind each `attn.variant` an `attn.gradient`: the derivatives by `s`, by each f32 scalar and by
+    Inserts an `attn.gradient` after each `attn.variant`: the derivatives by `s`, by each f32 scalar and by
     each element of an f32, f16 or bf16 tensor that is read. `ReverseSweep.h` has the rule of each op.
 
     ```mlir
@@ -34,9 +34,9 @@ def AttnDifferentiate : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
 def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let summary = "give a template's parameters their values";
   let description = [{
-    Replaces every parameter in extents and element types by its value, so that the kernel is
-    verified anew with extents that are known; `tile.number` becomes a constant. `block_m`,
-    `block_n` and `heads` come from the kernel's `schedule` where it has one.
+    Replaces every parameter in extents and element types by its value. The kernel is
+    then verified with known extents. `tile.number` becomes a constant. If the kernel has a `schedule`,
+    `block_m`, `block_n` and `heads` come from it.
 
     ```mlir
     // before, with bindings=d=64,input=bf16
@@ -51,22 +51,22 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
 }
 
 def TileSharePrefix : Pass<"tile-share-prefix", "::mlir::ModuleOp"> {
-  let summary = "compute the keys that all sequences begin with once for all of them";
+  let summary = "compute the keys that all sequences begin with only once";
   let description = [{
-    Each kernel of a bound template becomes two: one of the prefix, whose rows are the tokens of all sequences, and one of the suffixes,
-    which begins behind the prefix. What the first leaves is in workspaces of f32; a kernel that is there already, with
-    `tile.prefix_part = "join"` (templates/join_prefix.mlir), joins it with `o` and `lse`, and gets the new arguments, too:
+    Each kernel of a bound template becomes two: a kernel of the prefix, whose rows are the tokens of all sequences, and a kernel of the
+    suffixes, which begins after the prefix. The kernel of the prefix stores its results in workspaces of f32. A third kernel, which the module
+    must have (templates/join_prefix.mlir, with `tile.prefix_part = "join"`), joins them with `o` and `lse`. All kernels get the arguments
 
     | argument | | |
     |---|---|---|
-    | `$prefix_table` | i32[1, pages] | pages of the prefix |
-    | `$prefix_length` | i32[1] | its keys, which are positions 0 to `$prefix_length` - 1 of every sequence |
-    | `$query_positions` | i32[tokens] | the position of each token of a query |
-    | `$query_sequences` | i32[tokens] | its sequence |
-    | `$query_keys` | i32[tokens] | the keys of that sequence, the prefix included |
+    | `$prefix_table` | i32[1, pages] | the pages of the prefix |
+    | `$prefix_length` | i32[1] | the number of its keys, which are positions 0 to `$prefix_length` - 1 of every sequence |
+    | `$query_positions` | i32[tokens] | the position of each query token |
+    | `$query_sequences` | i32[tokens] | the number of its sequence |
+    | `$query_keys` | i32[tokens] | the number of keys of that sequence, including the prefix |
 
-    `tile-place-views` places both kinds of kernels, and `tile-inline-variant` gives hooks of the prefix the true q, b, Sq and Sk of each
-    row, and no sink; masks of the suffix keep no key of the prefix. The launch of a kernel of tokens has the extents B = 1 and
+    `tile-place-views` places both kinds of kernels. `tile-inline-variant` gives hooks of the prefix the q, b, Sq and Sk of the row's own
+    sequence, and no sink. Masks of the suffix keep no key of the prefix. The launch of a kernel of tokens has the extents B = 1 and
     Sq = tokens.
 
     ```mlir
@@ -84,23 +84,23 @@ def TileSharePrefix : Pass<"tile-share-prefix", "::mlir::ModuleOp"> {
 def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
   let summary = "say where the queries and keys of each sequence lie, and at which positions";
   let description = [{
-    A template is written for tensors `[B, heads, Sq, …]` and `[B, heads, Sk, …]`. This pass changes which tensors a bound kernel takes,
-    and leaves what it computes. Of each argument `in`, `out` or `optional` that begins with B, the third axis decides:
+    A template is written for tensors `[B, heads, Sq, …]` and `[B, heads, Sk, …]`. This pass changes which tensors a bound kernel takes, but not
+    what it computes. It changes each argument `in`, `out` or `optional` whose first axis is B, depending on its third axis:
 
     | option | tensors with the axis | become | and the kernel takes |
     |---|---|---|---|
     | `queries=ragged` | Sq | `[1, heads, ?, …]`, sequences one after the other | `starts_q` i32[B + 1] |
-    | `keys=ragged` | Sk | likewise | `starts_k` i32[B + 1] |
+    | `keys=ragged` | Sk | `[1, heads, ?, …]`, sequences one after the other | `starts_k` i32[B + 1] |
     | `keys=paged`, `page=N` | Sk | pages `[?, heads, N, …]` | `table` i32[B, ?], `lengths` i32[B] |
 
-    `positions` says at which position of the keys a sequence's first query stands: `begin` at 0, `end` so that the last ones are the
-    same, `given` at `offsets` i32[B]. Starts, lengths and offsets that are wrong are brought into the tensors, so that no access leaves them.
+    `positions` gives the position, among the keys, of a sequence's first query: 0 with `begin`; with `end` such that the last query has the
+    position of the last key; with `given`, `offsets` i32[B]. Wrong starts, lengths and offsets are clamped, so that no access leaves the tensors.
 
-    Kernels of `tile-share-prefix` with tokens as rows have `queries=ragged` of one batch, from the first start to the last, and
-    `keys=paged` by `$prefix_table` and `$prefix_length`. Of suffixes `tile.sequence_keys` counts the keys behind the prefix.
+    Kernels of `tile-share-prefix` that have tokens as rows get `queries=ragged` of one batch, from the first start to the last, and
+    `keys=paged` by `$prefix_table` and `$prefix_length`. In kernels of suffixes `tile.sequence_keys` counts only the keys after the prefix.
 
-    The work item's block stays for all that lies in dense memory; loops and hooks get the block of `tile.sequence`.
-    `tile.sequence_keys` is replaced, without options by the launch's Sk.
+    Dense tensors are still accessed at the work item's block. Loops and hooks get the block of `tile.sequence`.
+    `tile.sequence_keys` is replaced; without options it becomes the launch's Sk.
 
     ```mlir
     // before, with queries=ragged
@@ -128,10 +128,10 @@ def TilePlaceViews : Pass<"tile-place-views", "::tesela::tile::KernelOp"> {
 }
 
 def TileValuesOfKeys : Pass<"tile-values-of-keys", "::tesela::tile::KernelOp"> {
-  let summary = "let values be the first columns of the keys";
+  let summary = "use the first columns of the keys as values";
   let description = [{
-    A template has keys and values of their own. With `values=keys` there is one tensor, as multi-head latent attention has it: of two
-    arguments `in` of a bound kernel, `[B, heads, Sk, D]`, the second one goes, and what was loaded through it is the first
+    A template has a tensor of keys and a tensor of values. With `values=keys` there is only one, as in multi-head latent attention. A bound
+    kernel then has two arguments `in`, `[B, heads, Sk, D]`. The pass removes the second one. Loads from it become loads of the first
     columns of the first one. Runs before `tile-place-views`, which then places one tensor.
 
     ```mlir
@@ -148,19 +148,19 @@ def TileValuesOfKeys : Pass<"tile-values-of-keys", "::tesela::tile::KernelOp"> {
 }
 
 def TileNarrowKeys : Pass<"tile-narrow-keys", "::tesela::tile::KernelOp"> {
-  let summary = "take keys and values of 8 bits, with scales";
+  let summary = "take 8-bit keys and values, with scales";
   let description = [{
-    A template multiplies keys and values of the input's type. With `cache=e4m3` the kernel takes elements of 8 bits instead,
-    K = k_scale · k and V = v_scale · v, and converts them, exactly, as it has loaded them. Of each argument `in` of a bound kernel,
-    `[B, heads, Sk, D]` or what `tile-place-views` made of it, called x:
+    A template multiplies keys and values of the input's type. With `cache=e4m3` the kernel takes 8-bit elements instead,
+    K = k_scale · k and V = v_scale · v, and converts them exactly after each load. For each argument `in` of a bound kernel that is
+    `[B, heads, Sk, D]` (or the result of `tile-place-views` on such a view), called x:
 
-    | option | the kernel takes | keys' scale goes to | values' scale goes to |
+    | option | the kernel takes | the keys' scale multiplies | the values' scale multiplies |
     |---|---|---|---|
-    | `scales=head` | `x_scale` f32[?], by kv head | the softmax scale | what `tile.finish` gives |
+    | `scales=head` | `x_scale` f32[?], by kv head | the softmax scale | the output of `tile.finish` |
     | `scales=page` | `x_scale` f32[?, ?], by page and kv head | the columns of S | the columns of P |
 
-    Keys are right operands of transposed products, whose results go to `tile.score`; values are right operands of others. An extent
-    of 1 is one scale for all heads, or pages (indices are clamped). What P has no part in (0 · NaN) stays out of the sums.
+    Keys are right operands of transposed products, whose results go to `tile.score`. Values are right operands of other products. An extent
+    of 1 is one scale for all heads, or for all pages (indices are clamped). Where P is 0 it stays 0, even if the scale is NaN.
 
     ```mlir
     // before
@@ -185,9 +185,9 @@ def TileNarrowKeys : Pass<"tile-narrow-keys", "::tesela::tile::KernelOp"> {
 def TileSplitOutputs : Pass<"tile-split-outputs", "::mlir::ModuleOp"> {
   let summary = "give each output of a kernel a kernel of its own";
   let description = [{
-    Where the schedule says `split_outputs`, a kernel with products that stores several outputs at its end becomes as many
-    kernels, named after their outputs. Each has what its output follows from: loads, products, carried values and arguments that
-    only others need are gone. What both need is computed twice; in return a thread holds the sums of one output alone.
+    If the schedule has `split_outputs`, a kernel with products that stores several outputs at its end becomes one kernel for each
+    output, named after the output. Each kernel keeps only the loads, products, carried values and arguments that its output
+    depends on. Values that several outputs need are computed in each kernel. In return a thread holds the sums of only one output.
 
     ```mlir
     // before
@@ -217,13 +217,13 @@ def TileSplitOutputs : Pass<"tile-split-outputs", "::mlir::ModuleOp"> {
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
   let summary = "put a variant's score, mask and sink into the hooks of a kernel";
   let description = [{
-    The module holds one `attn.variant` and kernels. Fills the regions of `tile.score`,
-    `tile.mask` and, where there is a sink, `tile.sink`, makes the parameters that they use arguments of
-    the kernel (named with a leading `$`) and erases the variant. A score that is `s` itself leaves no op behind where
-    the kernel has a `tile.exponent_factor`, which then carries the scale. `tile.score_gradient` gets the derivative of the
-    score (`ReverseSweep.h`); `tile.score_partials` and `tile.sink_partials` add to the gradients of the parameters that
-    `gradients` names, in views that become arguments of the kernel (`ParameterGradients.h`). In masks, and in exact scores,
-    the transcendental functions become their exact form.
+    The module has one `attn.variant` and kernels. The pass fills the regions of `tile.score`,
+    `tile.mask` and, if the variant has a sink, `tile.sink`. It makes the parameters that they use arguments of
+    the kernel (with a leading `$`) and erases the variant. If the score is `s` itself and the kernel has a
+    `tile.exponent_factor`, the score needs no op, and the factor includes the scale. `tile.score_gradient` gets the derivative of the
+    score (`ReverseSweep.h`). `tile.score_partials` and `tile.sink_partials` get additions to the gradients of the parameters that
+    `gradients` names; the views to which they add become arguments of the kernel (`ParameterGradients.h`). In masks, and in
+    exact scores, transcendental functions are replaced by their exact form.
 
     ```mlir
     // before
@@ -243,12 +243,12 @@ def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
 }
 
 def TileLowerDropout : Pass<"tile-lower-dropout", "::tesela::tile::KernelOp"> {
-  let summary = "make dropout's hooks random tiles, or remove them";
+  let summary = "turn dropout's hooks into random tiles, or remove them";
   let description = [{
     With `drops`, the kernel gets dropout's scalars as arguments (`frontend/Dropout.h`). `tile.dropout` becomes a `tile.map` that
-    puts zeros where a `tile.bernoulli` is true, and `tile.dropout_scale` a `tile.map`. What the launch's seed
-    and offset give is computed once at the kernel's begin. Without `drops` both ops go, and the kernel is as if they
-    had not been written.
+    writes 0 where a `tile.bernoulli` is true, and `tile.dropout_scale` becomes a `tile.map`. Values that depend only on the launch's seed
+    and offset are computed once, at the kernel's start. Without `drops` both ops are removed, and the kernel is the same as
+    without them.
 
     ```mlir
     // before
@@ -267,12 +267,12 @@ def TileLowerDropout : Pass<"tile-lower-dropout", "::tesela::tile::KernelOp"> {
 }
 
 def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
-  let summary = "prove which keys a block of queries can need, or which queries a block of keys";
+  let summary = "prove which keys a block of queries may need, or which queries a block of keys may need";
   let description = [{
-    For each `tile.blocks` whose body has one `tile.mask`, computes before the loop which keys the mask, and a score
-    that is -inf, may keep for some query of the block (or, where the loop is over queries, which queries for
-    some key of the block), and which the mask may drop (see
-    `analysis/MaskRegions.h`): as intervals where these say all, else by a test of boxes of keys.
+    For each `tile.blocks` whose body has one `tile.mask`, computes before the loop which keys may be kept for some query of
+    the block, by the mask and by a score that is not -inf, and which keys the mask may drop. If the loop is over queries, it
+    computes which queries may be kept for some key of the block (see `analysis/MaskRegions.h`). The result is intervals if
+    these are exact enough, and otherwise a test of boxes of keys.
 
     ```mlir
     // before, the mask being q >= k
@@ -287,7 +287,7 @@ def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
     %found, %count = tile.find_blocks from %zero to %Sk : !tile.found_blocks<64> one {
     ^bb0(%first: i32, %last: i32):
       %c, %d = tile.bounds %documents[%first] to [%last] within [64] : …
-      …   // [a, b] and [c, d] meet, are not one and the same value
+      …   // keeps: [a, b] and [c, d] overlap. drops: they are not one and the same value
       tile.yield %keeps, %drops : i1, i1
     } many {…}
     tile.blocks %keys, %partial of %rows : … among %found {…}
@@ -297,22 +297,22 @@ def TileKeyRanges : Pass<"tile-key-ranges", "::tesela::tile::KernelOp"> {
 }
 
 def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
-  let summary = "bring scores into a normal form that costs little an element";
+  let summary = "bring scores into a normal form that is cheap for each element";
   let description = [{
-    `tile.score` becomes a `tile.map` of `Σ cᵢ · vᵢ + u` (see `ScoreTranslation.h`): what is the same
-    for a tile is computed outside of the map, and before the loop where it is the same for all blocks;
-    quotients by such values become products with the inverse; a position becomes the f32 of the
-    tile's first one plus an exact offset.
+    `tile.score` becomes a `tile.map` of `Σ cᵢ · vᵢ + u` (see `ScoreTranslation.h`). Values that are the same
+    for a tile are computed outside the map, and before the loop if they are the same for all blocks.
+    Quotients by such values become products with the inverse. A position becomes the f32 of the
+    tile's first position plus an exact offset.
 
-    `tile.score_gradient` becomes a `tile.map`, too: its tile times the derivative. Where the derivative does not read the
-    product of q and k, the map stands in front of what uses it.
+    `tile.score_gradient` becomes a `tile.map`, too: its tile times the derivative. If the derivative does not read the
+    product of Q and K, the map moves down to its first user.
 
-    Where all that the score becomes is exponents, c · score of a softmax or c · score + d of maps, c carries a factor of it:
+    If the score is only used in exponents, c · score of a softmax or c · score + d of maps, c takes over a factor of the score:
 
         scale · x + c₁ · v₁ + u   →   x + (c₁ / scale) · v₁ + u / scale,   c' = c · scale
         f · tanh(x)               →   tanh(±x),                            c' = c · |f|
 
-    An exact score keeps its ops as they stand.
+    An exact score keeps its ops unchanged.
 
     ```mlir
     // before: s + slope · (k - q)
@@ -339,21 +339,21 @@ def TileLowerScores : Pass<"tile-lower-scores", "::tesela::tile::KernelOp"> {
 }
 
 def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
-  let summary = "bring masks into a form that costs little an element";
+  let summary = "bring masks into a form that is cheap for each element";
   let description = [{
-    `tile.mask` becomes a branch on `partial` around a `tile.map` that keeps an element where its key is less than
-    `Sk` and the mask keeps it. What is the same for all blocks of keys is computed before the loop: scalars, and
-    as a tile of rows what follows from the row alone (a read, a quotient, a reduction). Comparisons that are linear
-    in the key become bounds of the column, computed once a row (see `MaskTranslation.h`); the rest stays as it is
-    written, element by element.
+    `tile.mask` becomes a branch on `partial` around a `tile.map`. The map keeps an element if its key is less than
+    `Sk` and the mask is true. Values that are the same for all blocks of keys are computed before the loop: scalars, and,
+    as a tile of rows, values that depend only on the row (a read, a quotient, a reduction). Comparisons that are linear
+    in the key become bounds of the column, computed once for each row (see `MaskTranslation.h`). Everything else is computed
+    for each element, as written.
 
-    Where the mask divides by a value C of the launch, the map holds for C >= `block_n`, with at most two
-    quotients in a row. Where it reads by the key, the map holds for tiles whose keys are all less than `Sk`. The
-    other side of a branch holds always, and is marked as `seldom` taken.
+    If the mask divides by a value C of the launch, the fast version of the map assumes C >= `block_n`, so that a row has at most
+    two quotients. If it reads at the key, the fast version assumes that all keys of the tile are less than `Sk`. The
+    other side of the branch assumes nothing, and is marked as `seldom` taken.
 
-    Where the kernel has consumers that overlap products and its blocks are looked for, the masking is in two: a tile of i1 that
-    says which elements are kept and needs no scores, so that it can be asked beside a product, and be used again
-    where scores are computed again; and a map that chooses by it.
+    If the kernel has consumers that overlap products, and its blocks are found by tests, the masking has two parts. A tile of i1
+    says which elements are kept. It needs no scores, so it can be computed beside a product, and used again
+    if scores are computed again. A map then selects with this tile.
 
     ```mlir
     // before: q - k < window && id[q] == id[k]
@@ -370,9 +370,9 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
     // after
     %ids = tile.map : () -> !tile.tile<[64], i32> {…}                      // before the loop
     %t = scf.if %partial {
-      %m = tile.map %x, %ids : … {                                          // of two: all keys are less than Sk
+      %m = tile.map %x, %ids : … {                                          // one of two versions: all keys are less than Sk
       ^bb0(%e: f32, %i: i32, %row: i32, %column: i32):
-        …                                                                   // q - first_key - window + 1, held
+        …                                                                   // bound: q - first_key - window + 1, clamped
         %near = arith.cmpi sge, %column, %bound : i32
         %k = arith.addi %first_key, %column : i32
         %j = tile.read %id[%k] : !tile.view<[?], i32> -> i32
@@ -391,10 +391,10 @@ def TileLowerMasks : Pass<"tile-lower-masks", "::tesela::tile::KernelOp"> {
 }
 
 def TileSequenceExtents : Pass<"tile-sequence-extents", "::tesela::tile::KernelOp"> {
-  let summary = "give a sequence's extents to all that asks for Sq and Sk";
+  let summary = "replace Sq and Sk by the extents of a sequence";
   let description = [{
-    In a kernel with a `tile.sequence` the extents Sq and Sk that the hooks, the loops and the masks ask for are those of the
-    sequence. Other kernels stay as they are.
+    In a kernel with a `tile.sequence`, the extents Sq and Sk that hooks, loops and masks use are those of the
+    sequence. Other kernels do not change.
 
     ```mlir
     // before
@@ -410,14 +410,14 @@ def TileSequenceExtents : Pass<"tile-sequence-extents", "::tesela::tile::KernelO
 }
 
 def TileOwnTiles : Pass<"tile-own-tiles", "::tesela::tile::KernelOp"> {
-  let summary = "let a work item store each tile of a gradient once";
+  let summary = "store each tile of a gradient once";
   let description = [{
-    A work item of a kernel with `tile.score_partials` goes over the batches, or heads, that share an element, and in each over blocks of
-    keys: what all of them add to an element goes to memory as often as there are batches. Where the blocks are the same in each batch, a
-    block can be taken for all batches before the next one, its sums kept in registers, and stored once. This pass decides
-    that, by the kernel's `tile.owns_tiles`, where the hook adds nothing else than one `tile.deposit`, and neither the element nor the blocks of
-    keys change with what is summed over (the options). The deposit becomes `tile.put`, and its view one of the
-    captured tensor's own type: nothing is cleared before, nothing rounded behind. `tile-join-loops` makes the loop.
+    A work item of a kernel with `tile.score_partials` loops over the batches (or heads) that share an element of the gradient, and in each
+    over blocks of keys. So each element is written to memory once for each batch. If all batches have the same blocks, the
+    loops can be exchanged: one block for all batches, then the next block. Its sums stay in registers and are stored once. This pass
+    decides it and marks the kernel with `tile.owns_tiles`. The conditions: the hook has exactly one addition, a `tile.deposit`, and neither the
+    element nor the blocks of keys depend on what is summed over (the options). The deposit becomes `tile.put`, and its view gets the
+    captured tensor's own type, so no kernel needs to clear or round the gradient. `tile-join-loops` then exchanges the loops.
 
     ```mlir
     // before
@@ -436,7 +436,7 @@ def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
   let summary = "turn the steps of attention into maps and reductions";
   let description = [{
     `tile.softmax_step`, `tile.rescale`, `tile.sink` and `tile.finish` become
-    `tile.map`, `tile.reduce`, `tile.total` and `scf.if`: no target knows of softmax.
+    `tile.map`, `tile.reduce`, `tile.total` and `scf.if`, so that targets need not know softmax.
     `attn.floor_div`, `attn.floor_mod` and `attn.to_int` become arith ops, `attn.reduce` becomes `scf.for`.
 
     ```mlir
@@ -457,9 +457,9 @@ def TileDecompose : Pass<"tile-decompose", "::tesela::tile::KernelOp"> {
 def TileJoinLoops : Pass<"tile-join-loops", "::tesela::tile::KernelOp"> {
   let summary = "sum a tile over batches in registers";
   let description = [{
-    Of a kernel with `tile.owns_tiles`: the loop over batches and the one over blocks of keys inside it become one, whose
-    inner number is the batch's. It carries what the batches of a block have given, which the last of them stores. Blocks that the loop does
-    not go over are stored as zeros before it.
+    In a kernel with `tile.owns_tiles`, the loop over batches and the loop over blocks of keys inside it become one loop, in
+    which the batch changes fastest. It carries the sum over the batches of a block; the last batch stores it. Zeros are stored before the loop
+    into the blocks that it does not visit.
 
     ```mlir
     // before
@@ -491,11 +491,11 @@ def TileJoinLoops : Pass<"tile-join-loops", "::tesela::tile::KernelOp"> {
 }
 
 def TileSplitReads : Pass<"tile-split-reads", "::tesela::tile::KernelOp"> {
-  let summary = "read without clamps where a whole tile's reads are inside a view";
+  let summary = "read without clamps if all reads of a tile are inside a view";
   let description = [{
-    For maps whose reads have indices that are linear in row and column. It costs a copy of the map, marked
-    as `seldom` run, so it is for targets where an element's clamps and strides cost more than a branch of the tile.
-    Maps that are `seldom` run stay one.
+    For maps that read at indices that are linear in row and column. The pass adds a second version of the map, marked
+    as `seldom` run. So it is for targets where clamps and strides of each element cost more than one branch for the tile.
+    Maps that are already `seldom` run get no second version.
 
     ```mlir
     // before
@@ -523,7 +523,7 @@ def TileLowerBlocks : Pass<"tile-lower-blocks", "::tesela::tile::KernelOp"> {
     // after
     scf.for %j = %low_block to %high_block step %one : i32 {
       %keys = tile.block %j of %rows : …
-      %partial = …   // the block holds a key of [first, end), or reaches beyond Sk
+      %partial = …   // the block has a key in [first, end), or reaches beyond Sk
       …
     }
     ```
@@ -532,12 +532,12 @@ def TileLowerBlocks : Pass<"tile-lower-blocks", "::tesela::tile::KernelOp"> {
 }
 
 def TileLowerBounds : Pass<"tile-lower-bounds", "::tesela::tile::KernelOp"> {
-  let summary = "bounds of captured tensors from their summaries";
+  let summary = "compute bounds of captured tensors from their summaries";
   let description = [{
-    `tile.bounds` becomes reads of the tensor's summary, an argument of the kernel that other launches fill
-    (see `CaptureSummary.h`), all at once where the box is small; a box of one element becomes a read of the tensor
-    itself. `tile.has_element` becomes loops over the box's elements. Of a box that extends in more than two axes nothing is known. The kernel's attribute
-    `tile.summaries` says which summaries it reads.
+    `tile.bounds` becomes reads of the tensor's summary, an argument of the kernel that earlier launches write
+    (see `CaptureSummary.h`). If the box is small, all reads are written without a loop. A box of one element becomes a read of the tensor
+    itself. `tile.has_element` becomes loops over the elements of the box. A box that extends in more than two axes has no bounds. The
+    kernel's attribute `tile.summaries` lists the summaries that it reads.
 
     ```mlir
     // before

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What lies where is decided here, and all numbers that come from device memory are brought into
-// the tensors here (but for a page's, which is clamped where it is looked up).
+// This pass decides where rows lie. It also clamps all numbers that come from device memory to the
+// tensors, except page numbers, which are clamped where they are looked up.
 //
 //===----------------------------------------------------------------------===//
 #include "tile/Extents.h"
@@ -28,7 +28,7 @@ namespace {
 enum class Place { Dense, Ragged, Paged };
 enum class Positions { Begin, End, Given };
 
-/// A sequence's rows of one axis: the first of them among all sequences' rows, and how many.
+/// The rows of one sequence: the first of them among the rows of all sequences, and their number.
 struct Span {
   Value start, count;
 };
@@ -70,7 +70,7 @@ private:
     return tile::ReadOp::create(builder, loc, builder.getI32Type(), view, ValueRange(index));
   }
 
-  /// The caller's tensors [B, heads, `name`, …].
+  /// The tensors [B, heads, `name`, …] of the caller.
   SmallVector<BlockArgument> viewsWith(StringRef name) {
     auto isNamed = [](Attribute extent, StringRef name) {
       auto symbol = dyn_cast<tile::SymbolAttr>(extent);
@@ -87,8 +87,8 @@ private:
     return views;
   }
 
-  /// The block of queries of loops and hooks, which all have the same one; in a kernel without
-  /// them the work item's, or that of what it stores.
+  /// Finds the block of queries of the loops and hooks, which must all have the same one. In a
+  /// kernel without them, finds the work item's block, or the block of a store.
   LogicalResult findItem() {
     WalkResult found = kernel.walk([&](Operation *op) {
       Value rows;
@@ -109,7 +109,7 @@ private:
       return failure();
     if (!item)
       kernel.walk([&](tile::WorkOp work) { item = work.getBlock(); });
-    if (!item) // rows of a head each
+    if (!item) // work items that store single rows of heads
       kernel.walk([&](tile::StoreOp store) { item = store.getBlock(); });
     bool isOfQueries = item && item.getDefiningOp() &&
                        cast<tile::BlockType>(item.getType()).getAxis() == tile::Axis::Query;
@@ -142,7 +142,7 @@ private:
     Attribute any = tile::getExtent(context, ShapedType::kDynamic);
     Attribute next = tile::ExtentExprAttr::get(context, tile::ExtentOperator::Add, B,
                                                tile::getExtent(context, 1));
-    // The launch of a kernel of tokens has another B.
+    // A kernel of tokens is launched with another B.
     if (queries == Place::Ragged)
       startsQ = addInteger("starts_q", {isOfTokens ? any : next});
     if (keys == Place::Ragged)
@@ -158,7 +158,7 @@ private:
       offsets = addInteger("offsets", {B});
   }
 
-  /// Rows of `views` that all of them have: of axis 2.
+  /// The least number of rows (axis 2) of `views`.
   Value rowsOfAll(ArrayRef<BlockArgument> views) {
     Value rows;
     for (BlockArgument view : views)
@@ -169,12 +169,12 @@ private:
     return rows ? rows : constant(std::numeric_limits<int32_t>::max());
   }
 
-  /// From starts[batch] to starts[batch + 1], inside the tensors.
+  /// The rows from starts[batch] to starts[batch + 1], clamped to the tensors.
   Span span(Value starts, Value batch, ArrayRef<BlockArgument> views) {
     return between(starts, batch, arith::AddIOp::create(builder, loc, batch, constant(1)), views);
   }
 
-  /// From starts[first] to starts[next].
+  /// The rows from starts[first] to starts[next], clamped to the tensors.
   Span between(Value starts, Value first, Value next, ArrayRef<BlockArgument> views) {
     Value rows = rowsOfAll(views), none = constant(0);
     Value start = max(min(read(starts, first), rows), none);
@@ -187,7 +187,7 @@ private:
       return span(startsK, batch, placedKeys);
     if (keys == Place::Dense)
       return {constant(0), extent("Sk")};
-    // No more than the table can name, and none where the pool has no page.
+    // At most the rows of all pages in the table; 0 if the pool has no page.
     Value mostPages = constant((std::numeric_limits<int32_t>::max() - 4096) / page);
     Value most =
         arith::MulIOp::create(builder, loc, min(viewExtent(table, 1), mostPages), constant(page));
@@ -215,7 +215,7 @@ private:
     }
   }
 
-  /// Another type for `view`, whose elements lie where `rows` and `shift` or the table say.
+  /// Changes the type of `view`. `shift`, or the table and `rows`, say where its elements lie.
   void placeView(BlockArgument view, Place how, Value shift, Value batch, Value rows) {
     auto type = cast<tile::ViewType>(view.getType());
     MLIRContext *context = builder.getContext();
@@ -242,7 +242,7 @@ private:
     Value batch = coordinates.getBatch(), first = coordinates.getFirst();
     bool isRagged = queries == Place::Ragged;
     Span ofQueries = {constant(0), extent("Sq")};
-    if (isRagged) { // of more queries than the launch has work items for, the first ones
+    if (isRagged) { // the launch may have work items for fewer queries; then the first ones count
       Value last = isOfTokens ? subtract(viewExtent(startsQ, 0), constant(1)) : Value();
       Span all = isOfTokens ? between(startsQ, constant(0), last, placedQueries)
                             : span(startsQ, batch, placedQueries);
@@ -250,15 +250,15 @@ private:
     }
     Span ofKeys = keysOf(batch);
     Value from = constant(0);
-    if (isOfTokens) // a row's index is its token's
+    if (isOfTokens) // a row's index is the number of its token
       from = ofQueries.start;
     else if (positions == Positions::End)
       from = subtract(ofKeys.count, ofQueries.count);
-    else if (positions == Positions::Given) // far from the ends of i32, with all that is added
+    else if (positions == Positions::Given) // clamped, so that later sums do not leave i32
       from =
           max(min(read(offsets, batch), constant(int64_t(1) << 30)), constant(-(int64_t(1) << 30)));
     Value needed = ofKeys.count;
-    if (isRagged) { // an item behind the sequence's end walks over no keys
+    if (isRagged) { // an item behind the sequence's end visits no keys
       Value hasRows =
           arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, first, ofQueries.count);
       needed = arith::SelectOp::create(builder, loc, hasRows, needed, constant(0));
@@ -290,9 +290,9 @@ private:
   int64_t page;
   OpBuilder builder;
   Location loc;
-  bool isOfTokens, isOfSuffix = false; ///< tile-share-prefix
+  bool isOfTokens, isOfSuffix = false; ///< the kernel's kind (tile-share-prefix)
   SmallVector<BlockArgument> placedQueries, placedKeys;
-  Value item; ///< the block of queries, as it lies in dense memory
+  Value item; ///< the block of queries, as in dense memory
   Value startsQ, startsK, table, lengths, offsets;
 };
 

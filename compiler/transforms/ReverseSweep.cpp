@@ -20,17 +20,17 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-/// Factors of a product at most: a longer one is written, so that the products of a long chain of
-/// multiplications share what they have in common.
+/// The largest number of factors of a product. A longer product is written to the IR, so that
+/// the products of a long chain of multiplications share it.
 constexpr size_t kMostFactors = 6;
 
-/// Operations in the copies of sums, at most. A sum within a sum is copied for each value that it
-/// needs from outside, so nests of them can grow with a power of their depth.
+/// The largest number of operations in copies of sums. A sum within a sum is copied for each value
+/// that it needs from outside, so the number can grow exponentially with the depth of the nest.
 constexpr int64_t kMostCopiedOps = int64_t(1) << 16;
 
 enum class By { score, all };
 
-/// Erases what nothing uses, also in the bodies of reductions.
+/// Erases unused ops, also in the bodies of reductions.
 void eraseDead(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     for (Region &region : op.getRegions())
@@ -41,13 +41,13 @@ void eraseDead(Block &block) {
   }
 }
 
-/// One body, with what is written at its end.
+/// The sweep over one body. It writes at the body's end.
 class Sweep {
 public:
   Sweep(Block &body, By by)
       : body(body), by(by), builder(body.getParentOp()->getContext()),
         adjoints(builder, [this](Value value) { return isUniform(value); }) {
-    // Those of a score are s b h hkv q k, those of a sink b h hkv q.
+    // A score has the arguments s b h hkv q k, a sink b h hkv q.
     bool hasScore = body.getNumArguments() == 6;
     for (BlockArgument argument : body.getArguments()) {
       size_t number = argument.getArgNumber() + (hasScore ? 0 : 1);
@@ -57,8 +57,8 @@ public:
       active.insert(body.getArgument(0));
   }
 
-  /// Sweeps from `result`, a value of the body, and writes where the body ends. Then
-  /// derivativeByScore and writePartials may be called.
+  /// Sweeps from `result`, a value of the body. The insertion point is then at the end of the body,
+  /// and derivativeByScore and writePartials may be called.
   LogicalResult run(Value result) {
     gatherParameters();
     markActive(body);
@@ -71,7 +71,7 @@ public:
     return failure(failed);
   }
 
-  /// By the body's first argument; null: it is 0.
+  /// The derivative by the body's first argument; null if it is 0.
   Value derivativeByScore() {
     adjoints.loc = body.getParentOp()->getLoc();
     std::optional<Term> term = adjoints.take(body.getArgument(0), /*isLast=*/true);
@@ -84,13 +84,13 @@ public:
   void writePartials() { write(partials); }
 
 private:
-  /// By a read or a parameter of a block; or, by what a sum reads, the rounds.
+  /// The derivative by a read or a parameter of a block, or the rounds for the reads of a sum.
   struct Partial {
     Operation *op;
-    Value value; ///< null of rounds
+    Value value; ///< null if `op` is rounds
   };
 
-  /// The parameters are the same in all rounds: they stand in front, each once.
+  /// Moves parameters to the start and joins equal ones: they are the same in all rounds.
   void gatherParameters() {
     llvm::StringMap<attn::ParamOp> first;
     SmallVector<attn::ParamOp> all;
@@ -112,7 +112,7 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
-  // What follows from what
+  // Dependencies
   //===--------------------------------------------------------------------===//
 
   /// Whether `value` is the same for all pairs of a tile.
@@ -121,13 +121,13 @@ private:
     if (known != uniform.end())
       return known->second;
     Operation *op = value.getDefiningOp();
-    // What a sum reads from outside is not looked for.
+    // A sum counts as not uniform, whatever it reads from outside.
     bool result = op && op->getNumRegions() == 0 &&
                   llvm::all_of(op->getOperands(), [&](Value v) { return isUniform(v); });
     return uniform[value] = result;
   }
 
-  /// Notes the f32 values that have a derivative by what is asked for.
+  /// Marks the f32 values that depend on something whose derivative is requested.
   void markActive(Block &block) {
     for (Operation &op : block) {
       if (auto reduce = dyn_cast<attn::ReduceOp>(op)) {
@@ -149,8 +149,8 @@ private:
   // The sweep
   //===--------------------------------------------------------------------===//
 
-  /// Of the ops that `block` has now. What comes from outside of it keeps its terms.
-  /// `wantsPartials`: also by what it reads.
+  /// Sweeps over the ops that `block` has now. Values from outside the block keep their terms.
+  /// `wantsPartials`: also derivatives by what the block reads.
   void sweep(Block &block, bool wantsPartials) {
     SmallVector<Operation *> ops;
     for (Operation &op : block)
@@ -174,7 +174,7 @@ private:
     }
   }
 
-  /// What `op` adds to the adjoints of its operands; its own is `term`.
+  /// Adds to the adjoints of the operands of `op`. `term` is the adjoint of `op`.
   void addOperands(Operation *op, const Term &term) {
     Value v = op->getResult(0), a = op->getOperand(0);
     Value b = op->getNumOperands() > 1 ? op->getOperand(1) : Value();
@@ -230,7 +230,7 @@ private:
                     "the table of transforms/ReverseSweep.h has, or add a rule to it");
   }
 
-  /// -1 or 1.
+  /// -1 if a < 0, else 1.
   Value sign(Value a) {
     Value isNegative = arith::CmpFOp::create(builder, adjoints.loc, arith::CmpFPredicate::OLT, a,
                                              adjoints.number(0));
@@ -254,7 +254,7 @@ private:
       addRounds(reduce, term);
   }
 
-  /// False, with an error, when the copies grow too large.
+  /// Returns false, with an error, if the copies grow too large.
   bool mayCopy(attn::ReduceOp reduce) {
     reduce.walk([&](Operation *) { ++copiedOps; });
     if (!failed && copiedOps > kMostCopiedOps) {
@@ -266,8 +266,8 @@ private:
     return !failed;
   }
 
-  /// The derivative of `reduce` by each value from outside of it, with what is the same in all
-  /// rounds before the sum.
+  /// The derivatives of `reduce` by each value from outside it. Factors that are the same in all
+  /// rounds stand before the sum.
   SmallVector<std::pair<Value, Product>> sums(attn::ReduceOp reduce) {
     SmallVector<std::pair<Value, Product>> result;
     if (!mayCopy(reduce))
@@ -300,7 +300,7 @@ private:
       }
     }
     for (auto &[value, before, each] : perRound) {
-      if (!each) { // as many times as there are rounds
+      if (!each) { // the same in each round: multiply by the number of rounds
         result.push_back({value, before.times(count(reduce))});
         continue;
       }
@@ -329,7 +329,7 @@ private:
     return arith::SIToFPOp::create(builder, loc, builder.getF32Type(), rounds);
   }
 
-  /// The factors of `product` that stand before `reduce`, and those within it.
+  /// Splits the factors of `product` into those outside `reduce` and those inside it.
   static void split(const Product &product, attn::ReduceOp reduce, Product &before,
                     Product &within) {
     auto isWithin = [&](Value value) {
@@ -342,7 +342,7 @@ private:
       (isWithin(value) ? within : before).under.push_back(value);
   }
 
-  /// By what `reduce` reads; its own adjoint is `term`.
+  /// Adds the derivatives by what `reduce` reads. `term` is the adjoint of `reduce`.
   void addRounds(attn::ReduceOp reduce, const Term &term) {
     if (!mayCopy(reduce))
       return;
@@ -370,7 +370,7 @@ private:
       partials.push_back({rounds, Value()});
   }
 
-  /// In the order of what they are derivatives by.
+  /// Writes partials in the order of the ops that they belong to.
   void write(ArrayRef<Partial> partials) {
     for (const Partial &partial : llvm::reverse(partials)) {
       Operation *op = partial.op;
@@ -391,12 +391,12 @@ private:
   Adjoints adjoints;
   llvm::DenseMap<Value, bool> uniform;
   llvm::DenseSet<Value> active;
-  SmallVector<Partial> partials; ///< of the block that is swept, those of its last ops first
+  SmallVector<Partial> partials; ///< of the swept block; the last ops come first
   int64_t copiedOps = 0;
   bool failed = false;
 };
 
-/// Equal values become one: so do equal reads, which then have one derivative.
+/// Joins equal values. Equal reads are then one read, with one derivative.
 void joinEqualValues(Operation *op) {
   IRRewriter rewriter(op->getContext());
   DominanceInfo dominance(op);

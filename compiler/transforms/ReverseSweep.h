@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reverse-mode differentiation of the bodies of an attn.variant. The sweep begins with ∂y / ∂y = 1
-// at what a body yields, and goes through its ops from the last to the first. With ā = ∂y / ∂a,
-// each op that gives v adds to the adjoints of its operands:
+// at the yielded value and visits the ops from the last to the first. Let ā = ∂y / ∂a. An op with
+// the result v adds to the adjoints of its operands:
 //
 //   v = a + b        ā += v̄              b̄ += v̄
 //   v = a - b        ā += v̄              b̄ -= v̄
@@ -22,11 +22,11 @@
 //   v = c ? a : b    ā += v̄ where c      b̄ += v̄ where !c
 //   v = Σᵢ f(i, a)   ā += v̄ · Σᵢ ∂f/∂a
 //
-// min, max and clamp are made of `?:`: the derivative is that of the side that is computed, at a
-// kink too. int(), floor, comparisons, conditions, masks, `any` and `all` pass nothing on. What a
-// side that is not computed would give is never computed with (Adjoints.h).
+// min, max and clamp consist of `?:`. They have the derivative of the side that is computed, also
+// at a kink. int(), floor, comparisons, conditions, masks, `any` and `all` have the derivative 0.
+// The derivative of a side that is not computed is not used in any product (Adjoints.h).
 //
-// The same sweep serves the kernels, which need ∂y / ∂s alone.
+// Kernels use the same sweep; they need ∂y / ∂s only.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_REVERSESWEEP_H
@@ -36,13 +36,13 @@
 
 namespace tesela {
 
-/// Puts behind `variant` the derivatives of its score, and of its sink if it has one: by `s`, by
-/// each f32 scalar, and by each element of an f32, f16 or bf16 tensor that is read. Fails, with an
-/// error at the op, where an op has no rule, and where sums within sums need too many loops.
+/// Inserts the derivatives of the score, and of the sink if there is one, after `variant`: by `s`,
+/// by each f32 scalar, and by each element of an f32, f16 or bf16 tensor that is read. Fails with
+/// an error at an op that has no rule, and if sums within sums need too many copies.
 mlir::FailureOr<attn::GradientOp> differentiate(attn::VariantOp variant);
 
-/// Makes the score of `variant` yield its derivative by `s`. What it no longer needs is erased.
-/// Fails as differentiate() does.
+/// Makes the score of `variant` yield its derivative by `s`, and erases unused ops.
+/// Fails like differentiate().
 mlir::LogicalResult differentiateByScore(attn::VariantOp variant);
 
 } // namespace tesela

@@ -22,7 +22,7 @@ Value ScoreTranslation::number(Location loc, float value) {
 }
 
 //===----------------------------------------------------------------------===//
-// Whole numbers
+// Integers
 //===----------------------------------------------------------------------===//
 
 std::optional<Position> ScoreTranslation::position(Value value) {
@@ -67,7 +67,7 @@ void ScoreTranslation::translateInteger(Operation &op) {
     ranges[op.getResult(0)] = span;
 }
 
-/// row · i + column · j of the element; not for a position that is the same for the tile.
+/// row · i + column · j of the element. `position` must depend on the row or the column.
 Value ScoreTranslation::offsetOf(const Position &position, Location loc) {
   auto times = [&](Value value, int64_t factor) -> Value {
     Value constant = arith::ConstantIntOp::create(body, loc, factor, 32);
@@ -86,8 +86,8 @@ Value ScoreTranslation::offsetOf(const Position &position, Location loc) {
   return arith::AddIOp::create(body, loc, times(row, position.row), times(column, position.column));
 }
 
-/// float(base) + float(row · i + column · j): the second is exact, so targets may join its parts
-/// with the first in any order (reassoc).
+/// float(base) + float(row · i + column · j). The second term is exact, so targets may reassociate
+/// the sum of its parts with the first (reassoc).
 Value ScoreTranslation::toFloat(const Position &position, Location loc) {
   Type f32 = body.getF32Type();
   Value moved = arith::SIToFPOp::create(body, loc, f32, offsetOf(position, loc));
@@ -97,7 +97,7 @@ Value ScoreTranslation::toFloat(const Position &position, Location loc) {
   return arith::AddFOp::create(body, loc, base, moved, arith::FastMathFlags::reassoc);
 }
 
-/// x where `value` is max(x, -x), as the language's abs is written.
+/// Returns x if `value` is max(x, -x), which is the form of the language's abs; otherwise null.
 static Value absoluteOf(Value value) {
   auto select = value.getDefiningOp<arith::SelectOp>();
   auto compare = select ? select.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
@@ -208,8 +208,8 @@ std::optional<Linear> ScoreTranslation::floatArithmetic(Operation &op) {
 // Elements
 //===----------------------------------------------------------------------===//
 
-/// Elements on one diagonal share the sums of positions, so the product of q and k is added last;
-/// but c · v + product is one fma.
+/// Elements on one diagonal share the sums of positions, so the product of Q and K is added last.
+/// But if the sum is c · v + product, the product comes first: that is one fma.
 Value ScoreTranslation::element(const Linear &form) {
   SmallVector<Linear::Term> terms = form.terms;
   std::stable_partition(terms.begin(), terms.end(),

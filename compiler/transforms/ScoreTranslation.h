@@ -3,16 +3,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A score is evaluated for each pair of a query and a key, and a tensor core leaves about 16
-// instructions of a thread for each at D 128. So its arithmetic is brought into a normal form
-// first:
+// A score is evaluated for each pair of a query and a key. While tensor cores compute, a thread has
+// about 16 instructions for each pair at D 128. So the score's arithmetic is first brought into a
+// normal form:
 //
 //   Σ cᵢ · vᵢ + u
 //
-// where u and the cᵢ are the same for the whole tile and each vᵢ is the product of q and k, a
-// position as f32, or what no rule covers. Sums, differences, negation, products with and quotients
-// by what is the same for the tile keep the form. Scores may be rounded in another order than they
-// are written in (docs/numerics.md); masks never come here.
+// u and the cᵢ are the same for the whole tile. Each vᵢ is the product of Q and K, a position as
+// f32, or a value that no rule covers. Sums, differences and negations keep the form, and so do
+// products with and quotients by values that are the same for the tile. Scores may be rounded in
+// another order than written (docs/numerics.md). Masks are not translated here.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TRANSFORMS_SCORETRANSLATION_H
@@ -26,60 +26,60 @@
 
 namespace tesela {
 
-/// The sum of the terms and of `constant`, which is the same for the whole tile and may be null.
+/// The sum of the terms and of `constant`. `constant` is the same for the whole tile; may be null.
 struct Linear {
   /// coefficient · value; without a coefficient, the value itself.
   struct Term {
     mlir::Value coefficient; ///< the same for the whole tile
-    mlir::Value value;       ///< of the element
+    mlir::Value value;       ///< differs between elements
   };
   llvm::SmallVector<Term> terms;
   mlir::Value constant;
 };
 
-/// Translates the ops of one hook. What is the same for the whole tile is written at `uniforms`,
-/// the rest into the body of a tile.map at `body`.
+/// Translates the ops of one hook. Values that are the same for the whole tile are written at
+/// `uniforms`, all others into the body of a tile.map at `body`.
 class ScoreTranslation {
 public:
-  /// `product`, `row`, `column`: of the element: q · k, and where it stands in the tile, its row by
-  /// its position.
-  /// `exact`: f32 is computed as the hook writes it.
+  /// `product` is the element's q · k. `row` and `column` are its place in the tile; the row counts
+  /// positions.
+  /// `exact`: f32 values are computed as the hook writes them.
   ScoreTranslation(mlir::Block *hook, bool exact, mlir::OpBuilder &uniforms, mlir::OpBuilder &body,
                    mlir::Value product, mlir::Value row, mlir::Value column)
       : hook(hook), exact(exact), uniforms(uniforms), body(body), product(product), row(row),
         column(column) {}
 
   void setUniform(mlir::Value value, mlir::Value outside) { uniform.map(value, outside); }
-  /// `value` is the index of a query or of a key: less than an extent, which is an i32.
+  /// `value` is the index of a query or a key. It is less than an extent, which is an i32.
   void setIndex(mlir::Value value, Position position) {
     positions[value] = position;
     ranges[value] = {0, std::numeric_limits<int32_t>::max() - 1};
   }
-  /// `value` is `element` of the body.
+  /// `element` of the body is the translation of `value`.
   void setElement(mlir::Value value, mlir::Value element) { elements.map(value, element); }
   void setLinear(mlir::Value value, Linear form) { forms[value] = std::move(form); }
 
-  /// After the ops that give its operands.
+  /// Translates `op`. The ops of its operands must have been translated before.
   void translate(mlir::Operation &op);
 
   /// The normal form of a value of the hook.
   Linear linear(mlir::Value value);
-  /// The element of a normal form, written into the body.
+  /// Writes the value of a normal form into the body.
   mlir::Value element(const Linear &form);
 
   Linear scaled(const Linear &form, mlir::Value factor);
-  /// The argument of the tanh that gave `value` (of the body), or null.
+  /// The argument of the tanh whose result is `value` (of the body), or null.
   const Linear *tanhArgument(mlir::Value value) const;
-  /// tanh of `argument`, written into the body.
+  /// Writes tanh of `argument` into the body.
   Linear tanh(const Linear &argument, mlir::Location loc);
 
 private:
-  /// Values that an i32 takes which is formed without leaving i32.
+  /// The range of an i32 whose computation does not wrap.
   struct Range {
     int64_t low, high;
   };
 
-  /// What stands outside of the hook is the same for the tile by construction.
+  /// Values from outside the hook are always the same for the tile.
   bool isUniform(mlir::Value value) {
     return value.getParentBlock() != hook || uniform.contains(value);
   }
@@ -98,15 +98,15 @@ private:
   bool exact;
   mlir::OpBuilder &uniforms, &body;
   mlir::Value product, row, column;
-  mlir::IRMapping uniform;  ///< of the hook's values, those that are the same for the tile
-  mlir::IRMapping elements; ///< those written into the body
+  mlir::IRMapping uniform;  ///< values of the hook that are the same for the tile
+  mlir::IRMapping elements; ///< values of the hook that are written into the body
   llvm::DenseMap<mlir::Value, Position> positions;
   llvm::DenseMap<mlir::Value, Range> ranges;
   llvm::DenseMap<mlir::Value, Linear> forms, tanhArguments;
 };
 
-/// Whether what the body of a map computes is finite where its sources are: with no quotient,
-/// logarithm or element of a tensor in it.
+/// Whether the result of a map's body is finite if its sources are finite: the body has no
+/// quotient, no logarithm and no read of a tensor.
 bool isSurelyFinite(mlir::Block &body);
 
 } // namespace tesela

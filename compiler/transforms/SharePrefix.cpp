@@ -21,8 +21,8 @@ bool isOfSequence(attn::ExtentOp extent) {
   return extent.getExtent() == attn::Extent::Sq || extent.getExtent() == attn::Extent::Sk;
 }
 
-/// In a kernel of the prefix a row's index is that of a token: what a variant calls q, b, Sq and Sk
-/// is read there. `first`: the block's argument b, before h, hkv and q.
+/// In a kernel of the prefix, a row's index is the number of a token. Replaces q, b, Sq and Sk of a
+/// variant by reads at that number. `first` is the number of argument b, before h, hkv and q.
 void readOfTokens(Block &block, unsigned first) {
   Value batch = block.getArgument(first), query = block.getArgument(first + 3);
   OpBuilder builder = OpBuilder::atBlockBegin(&block);
@@ -70,7 +70,7 @@ void addCaptures(attn::VariantOp variant, ArrayRef<Attribute> captures) {
   variant.setParametersAttr(Builder(variant.getContext()).getArrayAttr(all));
 }
 
-/// Keys of the prefix are none of a suffix.
+/// Adds to the mask of a suffix that it keeps no key of the prefix.
 void dropPrefix(attn::VariantOp variant) {
   Block &mask = variant.getMaskBody();
   Operation *yield = mask.getTerminator();
@@ -98,7 +98,7 @@ OwningOpRef<attn::VariantOp> variantOf(tile::PrefixPart part, attn::VariantOp va
                        capture(builder, tile::shared_prefix::keys, "tokens")});
     readOfTokens(own->getScoreBody(), 1);
     readOfTokens(own->getMaskBody(), 0);
-    own->getSink().getBlocks().clear(); // it counts with the suffix
+    own->getSink().getBlocks().clear(); // the kernel of the suffix counts the sink
   } else if (part == tile::PrefixPart::Suffix) {
     addCaptures(*own, {capture(builder, tile::shared_prefix::length, "1")});
     dropPrefix(*own);
@@ -108,7 +108,7 @@ OwningOpRef<attn::VariantOp> variantOf(tile::PrefixPart part, attn::VariantOp va
 
 namespace {
 
-/// Makes a kernel that is of the prefix of a template's kernel.
+/// Turns a copy of a template's kernel into the kernel of the prefix.
 class PrefixKernel {
 public:
   explicit PrefixKernel(tile::KernelOp kernel) : kernel(kernel), context(kernel.getContext()) {}
@@ -128,7 +128,7 @@ public:
   }
 
 private:
-  /// What leaves the kernel, or kernels of the prefix, is a workspace of its own.
+  /// An output becomes a workspace, and a workspace gets its own name.
   LogicalResult change(BlockArgument argument) {
     unsigned index = argument.getArgNumber();
     std::optional<tile::Role> role = kernel.getArgumentRole(index);
@@ -144,7 +144,7 @@ private:
              << "expected the results o and lse, got '" << name
              << "': prefix=shared is for templates that compute attention; leave it out";
     roles[index] = StringAttr::get(context, tile::stringifyRole(tile::Role::Workspace));
-    // A first extent that is computed: rows lie in order, whoever writes them.
+    // A computed first extent says that all kernels store the rows in the same order.
     SmallVector<Attribute> extents(view.getExtents());
     extents[0] = tile::ExtentExprAttr::get(context, tile::ExtentOperator::Multiply, extents[0],
                                            tile::getExtent(context, 1));
@@ -202,7 +202,7 @@ struct TileSharePrefix : impl::TileSharePrefixBase<TileSharePrefix> {
   }
 
 private:
-  /// Whether Sq or Sk is in what `value` is computed of.
+  /// Whether `value` depends on Sq or Sk.
   static bool followsFromSequence(Value value) {
     SmallVector<Value> pending = {value};
     DenseSet<Value> known;
@@ -249,7 +249,7 @@ private:
     return success();
   }
 
-  /// In one order, so that all of the plan's kernels have them in it.
+  /// Adds the arguments in the same order to all kernels of the plan.
   static void addArguments(tile::KernelOp kernel) {
     MLIRContext *context = kernel.getContext();
     Attribute any = tile::getExtent(context, ShapedType::kDynamic),

@@ -12,7 +12,7 @@
 
 namespace tesela {
 
-/// `variant` as the hooks of a kernel of that part need it (tile-share-prefix); null: as it is.
+/// A copy of `variant`, changed for the hooks of a kernel of kind `part` (tile-share-prefix).
 mlir::OwningOpRef<attn::VariantOp> variantOf(tile::PrefixPart part, attn::VariantOp variant);
 
 } // namespace tesela

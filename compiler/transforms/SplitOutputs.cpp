@@ -17,7 +17,7 @@ namespace tesela {
 
 namespace {
 
-/// The values that the carried ones of a loop start as; they are operands side by side.
+/// The initial values of a loop's carried values. They are consecutive operands.
 OperandRange initsOf(Operation *loop) {
   if (auto blocks = dyn_cast<tile::BlocksOp>(loop))
     return blocks.getInit();
@@ -26,7 +26,8 @@ OperandRange initsOf(Operation *loop) {
 
 Block &bodyOf(Operation *loop) { return loop->getRegion(0).front(); }
 
-/// Loops carry as many values as they have results; their arguments come last.
+/// The block argument of a carried value. A loop has as many carried values as results, and their
+/// arguments come last.
 BlockArgument argumentOf(Operation *loop, unsigned index) {
   Block &body = bodyOf(loop);
   return body.getArgument(body.getNumArguments() - loop->getNumResults() + index);
@@ -34,8 +35,8 @@ BlockArgument argumentOf(Operation *loop, unsigned index) {
 
 bool isLoop(Operation *op) { return isa_and_nonnull<tile::BlocksOp, scf::ForOp>(op); }
 
-/// What the stores of a kernel follow from. A carried value follows from what it starts as and from
-/// what an iteration yields for it.
+/// The values that a kernel's stores depend on. A carried value depends on its initial value and on
+/// the value that an iteration yields for it.
 class UsedValues {
 public:
   explicit UsedValues(tile::KernelOp kernel) {
@@ -44,14 +45,14 @@ public:
         addAll(op->getOperands());
       if (!isLoop(op))
         return;
-      // Which blocks it goes over.
+      // The operands that say which blocks the loop visits.
       OperandRange inits = initsOf(op);
       unsigned first = inits.empty() ? op->getNumOperands() : inits.getBeginOperandIndex();
       addAll(op->getOperands().take_front(first));
       addAll(op->getOperands().drop_front(
           std::min<size_t>(first + inits.size(), op->getNumOperands())));
     });
-    for (size_t next = 0; next < used.size(); ++next) // grows
+    for (size_t next = 0; next < used.size(); ++next) // addSources appends to `used`
       addSources(used[next]);
   }
 
@@ -88,8 +89,8 @@ private:
   llvm::SetVector<Value> used;
 };
 
-/// Puts a loop without the carried values of `unused` in the place of `loop`, whose body yields
-/// them no more.
+/// Replaces `loop` by a loop without the carried values `unused`. Its body must not yield them any
+/// more.
 void dropCarried(Operation *loop, const llvm::BitVector &unused) {
   OpBuilder builder(loop);
   SmallVector<Value> inits, results;
@@ -119,7 +120,7 @@ void dropCarried(Operation *loop, const llvm::BitVector &unused) {
   loop->erase();
 }
 
-/// Erases what no store follows from, and arguments that are left without a use.
+/// Erases ops that no store depends on, and arguments without uses.
 void eraseUnused(tile::KernelOp kernel) {
   UsedValues used(kernel);
   SmallVector<Operation *> unused;
@@ -127,7 +128,7 @@ void eraseUnused(tile::KernelOp kernel) {
   kernel.walk([&](Operation *op) {
     auto isUsed = [&](Value value) { return used.contains(value); };
     if (!isa<tile::KernelOp, tile::BlocksOp, scf::ForOp>(op->getParentOp()))
-      return; // it goes with the op around it
+      return; // it is erased together with the op around it
     if (isLoop(op)) {
       llvm::BitVector dropped(op->getNumResults());
       for (unsigned index = 0; index < op->getNumResults(); ++index)
@@ -139,13 +140,13 @@ void eraseUnused(tile::KernelOp kernel) {
     }
   });
   for (Operation *op : unused) {
-    op->dropAllUses(); // by others of these, and by yields of what is not carried any more
+    op->dropAllUses(); // by other unused ops, and by yields of values that are not carried any more
     op->erase();
   }
   for (auto &[loop, dropped] : smaller)
     bodyOf(loop).getTerminator()->eraseOperands(dropped);
   for (auto &[loop, dropped] :
-       smaller) // the inner ones first, which start as the outer ones' values
+       smaller) // inner loops first: their initial values are values of the outer ones
     dropCarried(loop, dropped);
 
   llvm::BitVector erased(kernel.getBody().getNumArguments());
@@ -165,7 +166,7 @@ void eraseUnused(tile::KernelOp kernel) {
     kernel.setArgumentRolesAttr(ArrayAttr::get(kernel.getContext(), roles));
 }
 
-/// The outputs of a kernel with products that does nothing but store them at its end; else none.
+/// The outputs of a kernel with products that only stores them at its end; empty otherwise.
 SmallVector<tile::StoreOp> outputsOf(tile::KernelOp kernel) {
   bool hasProducts = false, hasOthers = false;
   kernel.walk([&](Operation *op) {

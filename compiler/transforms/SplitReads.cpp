@@ -87,7 +87,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
       read.setChunked(true);
   }
 
-  /// Leaves `map` where `condition` holds, and gives its copy where it does not.
+  /// Moves `map` into the branch for `condition`. Returns its copy in the other branch.
   static tile::MapOp moveIntoBranch(OpBuilder &builder, tile::MapOp map, Value condition) {
     auto branch = scf::IfOp::create(builder, map.getLoc(), map.getType(), condition,
                                     /*withElseRegion=*/true);
@@ -102,9 +102,9 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
     return copy;
   }
 
-  /// Whether the elements of eight columns beside each other may come in one load: a load for each
-  /// pair, one to a register, takes the first cache twice as long as the products take the tensor
-  /// cores (docs/performance.md, learned_bias).
+  /// Whether the elements of eight neighbouring columns may come with one load. With one load for
+  /// each pair (one register), the L1 cache would be busy twice as long as the tensor cores
+  /// (docs/log/2026-11-23-library.md, learned_bias).
   static bool comesInChunks(tile::ReadOp read, ArrayRef<Position> indices) {
     Type element = read.getView().getType().getElementType();
     return (element.isF16() || element.isBF16()) && indices.back().row == 0 &&
@@ -112,7 +112,7 @@ struct TileSplitReads : impl::TileSplitReadsBase<TileSplitReads> {
            llvm::all_of(indices.drop_back(), [](const Position &p) { return p.column == 0; });
   }
 
-  /// Whether all that `read` reads for the elements of a tile is inside its view.
+  /// Whether all elements that `read` reads for a tile are inside its view.
   static Value covers(OpBuilder &builder, tile::ReadOp read, ArrayRef<Position> indices,
                       tile::MapOp map, bool chunks) {
     auto type = cast<tile::TileType>(map.getType());

@@ -14,7 +14,7 @@
 
 namespace tesela {
 
-/// Builds the ops of one decomposition at one place.
+/// Builds the ops of one decomposition at one insertion point.
 class TileEmitter {
 public:
   explicit TileEmitter(mlir::Operation *op) : builder(op), loc(op->getLoc()) {}
@@ -53,7 +53,7 @@ public:
     }
   };
 
-  /// tile.map with a body that computes one value of the elements, row and column.
+  /// A tile.map whose body computes one value from the elements, the row and the column.
   mlir::Value map(mlir::Type result, mlir::ValueRange sources,
                   llvm::function_ref<mlir::Value(Scalars, mlir::ValueRange elements,
                                                  mlir::Value row, mlir::Value column)>

@@ -14,7 +14,7 @@ namespace tesela {
 
 namespace {
 
-/// The caller's tensors [B, heads, Sk, D].
+/// The tensors [B, heads, Sk, D] of the caller.
 SmallVector<BlockArgument> tensorsOfKeys(tile::KernelOp kernel) {
   SmallVector<BlockArgument> tensors;
   for (BlockArgument argument : kernel.getBodyBlock().getArguments()) {
@@ -46,7 +46,7 @@ struct TileValuesOfKeys : impl::TileValuesOfKeysBase<TileValuesOfKeys> {
     tile::KernelOp kernel = getOperation();
     SmallVector<BlockArgument> tensors = tensorsOfKeys(kernel);
     if (tensors.empty())
-      return; // it joins what others computed
+      return; // the kernel only joins results of other kernels
     if (tensors.size() != 2) {
       kernel.emitError() << "values=keys takes a kernel with keys and values, two tensors `in` of "
                             "rows Sk, got "

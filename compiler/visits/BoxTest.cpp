@@ -1,4 +1,4 @@
-//===- BoxTest.cpp - A test of boxes, for many of them at once --*- C++ -*-===//
+//===- BoxTest.cpp - Tests many boxes at once -------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// Operations of a block that some of `results` need; tests are written with more than that.
+/// The operations of a block that some of `results` depend on. A test may have others.
 static llvm::DenseSet<Operation *> neededFor(Block &body, ValueRange results) {
   llvm::DenseSet<Operation *> needed;
   SmallVector<Value> pending(results);
@@ -28,7 +28,7 @@ BoxTest::BoxTest(Region &region, Yielded last, const llvm::DenseSet<Value> &ofRo
   llvm::DenseSet<Operation *> needed = neededFor(body, results);
 
   llvm::DenseMap<Value, int> placeOf = {{body.getArgument(0), 0}, {body.getArgument(1), 1}};
-  llvm::DenseSet<Value> varying = {body.getArgument(0), body.getArgument(1)}; // with the box
+  llvm::DenseSet<Value> varying = {body.getArgument(0), body.getArgument(1)}; // between boxes
   llvm::DenseSet<Value> withRows(ofRows), fixed;
   auto place = [&](Value value) {
     auto [found, isNew] = placeOf.try_emplace(value, places);
@@ -58,7 +58,7 @@ BoxTest::BoxTest(Region &region, Yielded last, const llvm::DenseSet<Value> &ofRo
       uniformOps.push_back(&op);
       continue;
     }
-    Step step{.function = laneFunctionOf(op),
+    Step step{.function = elementFunctionOf(op),
               .look = isa<tile::BoundsOp, tile::HasElementOp>(op) ? &op : nullptr,
               .isFixed = !dependsOnRows};
     if (!step.function && !step.look) {
@@ -133,7 +133,7 @@ void TestedBoxes::loadFixed(Look look) {
     std::vector<Scalar> &results = fixed[size_t(first / mostBoxes)];
     if (!results.empty())
       continue;
-    // Of all blocks beside this one, too: rows that come next ask for them.
+    // For all blocks of the group: the next blocks of rows will probably need the others.
     SmallVector<int64_t, mostBoxes> beside;
     for (int64_t block = first / mostBoxes * mostBoxes;
          block < (first / mostBoxes + 1) * mostBoxes && block * extent < columns; ++block)
@@ -143,7 +143,7 @@ void TestedBoxes::loadFixed(Look look) {
     for (int place : test.fixedResults)
       results.insert(results.end(), at(place), at(place) + mostBoxes);
   }
-  // Neighbours together.
+  // Copies consecutive boxes together.
   for (size_t box = 0, end; box < boxes.size(); box = end) {
     int64_t first = boxes[box];
     for (end = box + 1;

@@ -1,4 +1,4 @@
-//===- BoxTest.h - A test of boxes, for many of them at once ----*- C++ -*-===//
+//===- BoxTest.h - Tests many boxes at once ---------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -6,7 +6,7 @@
 #define TESELA_COMPILER_VISITS_BOXTEST_H
 
 #include "tile/Tile.h"
-#include "visits/Lanes.h"
+#include "visits/ElementFunctions.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -16,28 +16,28 @@
 
 namespace tesela {
 
-/// A test of tile.find_blocks as steps, each of which computes one operation for all boxes. What
-/// does not depend on the box is no step: who runs the test computes it once for a block of rows. A
-/// step is *fixed* if nothing that it needs depends on the rows.
+/// A test of tile.find_blocks as a list of steps. Each step computes one operation for all boxes.
+/// Operations that do not depend on the box are not steps: the caller computes them once for a
+/// block of rows. A step is *fixed* if none of its inputs depends on the rows.
 class BoxTest {
 public:
-  /// Of what a test yields: may a pair be kept, may one be dropped.
+  /// The results of a test: whether a pair may be kept, and whether a pair may be dropped.
   enum Yielded { keeps, drops };
-  /// `last`: what is yielded after it is never asked for. `ofRows`: the values outside of the test
-  /// that depend on where the block of rows begins.
+  /// `last`: results after this one are not needed. `ofRows`: the values outside the test that
+  /// depend on the first row of the block.
   BoxTest(mlir::Region &region, Yielded last, const llvm::DenseSet<mlir::Value> &ofRows);
 
-  /// What does not depend on the box, in order.
+  /// The operations that do not depend on the box, in order.
   llvm::ArrayRef<mlir::Operation *> uniform() const { return uniformOps; }
-  /// The first operation that no step computes; empty: there is none.
+  /// The first operation that no step can compute; empty if there is none.
   const std::string &unknown() const { return unknownOp; }
 
 private:
   struct Step {
-    LaneFunction function = nullptr; ///< null: of `look`
-    mlir::Operation *look = nullptr; ///< at captured tensors: tile.bounds, tile.has_element
+    ElementFunction function = nullptr; ///< null if `look` is set
+    mlir::Operation *look = nullptr;    ///< reads captured tensors: tile.bounds, tile.has_element
     bool isFixed = false;
-    int result = 0;                ///< a place; of bounds, the largest is at the next one
+    int result = 0;                ///< a place; of tile.bounds, the largest is at the next place
     int firstOperand = 0, end = 0; ///< in `operands`
   };
 
@@ -45,54 +45,54 @@ private:
   std::string unknownOp;
   std::vector<Step> steps;
   std::vector<int> operands;                         ///< places
-  std::vector<std::pair<mlir::Value, int>> constant; ///< the same for all boxes, and its place
+  std::vector<std::pair<mlir::Value, int>> constant; ///< values that all boxes share, and places
   std::vector<int> fixedResults; ///< places of fixed steps that other steps, or the yield, read
-  int places = 2;                ///< of values; 0 and 1: a box's ends
-  int yields[2] = {0, 0};        ///< places
+  int places = 2;                ///< the number of values; places 0 and 1 are the ends of a box
+  int yields[2] = {0, 0};        ///< the places of the results
 
   friend class TestedBoxes;
 };
 
-/// Boxes of blocks, their test, and what it says of them.
+/// Tests boxes of blocks with one test.
 class TestedBoxes {
 public:
-  /// So many boxes at once: all values of a test with a hundred steps stay in the second cache.
+  /// The number of boxes at once. All values of a test with a hundred steps then fit into L2.
   static constexpr int64_t mostBoxes = 256;
 
-  /// Boxes have `blocks` blocks of `extent` columns, the last one of `columns` fewer. `keepFixed`:
-  /// what fixed steps give holds for all blocks of rows that come; boxes have one block.
+  /// A box has `blocks` blocks of `extent` columns; the block that ends at `columns` may be
+  /// shorter. `keepFixed`: fixed steps are computed once for all rows; boxes must have one block.
   TestedBoxes(const BoxTest &test, int64_t blocks, int64_t extent, int64_t columns, bool keepFixed);
 
-  /// Of another block of rows: `valueOf` gives what the steps use that is the same for all boxes.
+  /// Begins another block of rows. `valueOf` gives the values that all boxes share.
   void begin(llvm::function_ref<Scalar(mlir::Value)> valueOf);
-  /// The box from block `first` on; there is room.
+  /// Adds the box that begins with block `first`. There must be room (isFull).
   void add(int64_t first) { boxes.push_back(first); }
   bool isFull() const { return int64_t(boxes.size()) == mostBoxes; }
 
-  /// Computes the results of tile.bounds or tile.has_element for `count` boxes. `operands`: those
-  /// after the view; `second`: of the second result, where there is one.
+  /// Computes the results of tile.bounds or tile.has_element for `count` boxes. `operands` are
+  /// those after the view. `second` is for the second result, if the op has one.
   using Look = llvm::function_ref<void(mlir::Operation *op, const Scalar *const *operands,
                                        int64_t count, Scalar *first, Scalar *second)>;
-  /// Tests what was added and calls `visit` for each box with what the test says of it; then there
-  /// is room for others.
+  /// Tests the boxes that were added, calls `visit` with the results of each, and removes all
+  /// boxes.
   void run(Look look, llvm::function_ref<void(int64_t first, bool keeps, bool drops)> visit);
 
 private:
   Scalar *at(int place) { return values.data() + place * mostBoxes; }
-  /// Gives the boxes from `firsts` on their ends, and what is the same for all.
+  /// Writes the ends of the boxes from `firsts` on, and the values that all boxes share.
   void setUp(llvm::ArrayRef<int64_t> firsts);
   void runSteps(int64_t count, Look look, bool fixed);
-  /// Brings the results of fixed steps for `boxes` into their places.
+  /// Copies the results of fixed steps for `boxes` to their places; computes them if needed.
   void loadFixed(Look look);
 
   const BoxTest &test;
   const int64_t blocks, extent, columns;
   const bool keepFixed;
   std::vector<Scalar> values;
-  std::vector<Scalar> constants; ///< of BoxTest::constant
-  int64_t filled = 0;            ///< boxes that have them in their places
+  std::vector<Scalar> constants; ///< the values of BoxTest::constant
+  int64_t filled = 0;            ///< the number of boxes whose places have them
   llvm::SmallVector<int64_t, mostBoxes> boxes;
-  /// Of mostBoxes blocks from a multiple of it on: their fixed results; empty: not yet computed.
+  /// The fixed results of each group of mostBoxes blocks; empty if not computed yet.
   std::vector<std::vector<Scalar>> fixed;
 };
 

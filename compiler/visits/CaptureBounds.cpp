@@ -45,7 +45,7 @@ struct CaptureBounds::Tables {
                   Scalar *largest) = 0;
 };
 
-/// T: float of f32, f16 and bf16; int32_t of i32 and bool, whose elements are bytes.
+/// T is float for f32, f16 and bf16, and int32_t for i32 and bool (bytes).
 template <typename T> struct CaptureBounds::TablesOf : CaptureBounds::Tables {
   TablesOf(const CaptureView &view, ElementType type)
       : view(view), type(type), axes(view.extents.size()),
@@ -78,7 +78,7 @@ private:
   static constexpr int64_t fanOut = 8;
 
   struct Pair {
-    T least, largest; ///< both NaN where one element is
+    T least, largest; ///< both NaN if one element is NaN
 
     void take(const Pair &other) {
       if constexpr (std::is_same_v<T, float>) {
@@ -92,13 +92,13 @@ private:
     }
   };
 
-  /// Of no element: what is taken replaces it.
+  /// The bounds of no elements: the first element replaces them.
   static constexpr Pair nothing =
       std::is_same_v<T, float>
           ? Pair{std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity()}
           : Pair{std::numeric_limits<T>::max(), std::numeric_limits<T>::min()};
 
-  /// One axis: a line is all its elements at one index of the other axes.
+  /// The table of one axis. A line has all elements along the axis, for fixed other indices.
   struct Axis {
     std::once_flag once;
     std::atomic<bool> isMade = false; ///< asked before `once`, which costs more
@@ -127,7 +127,7 @@ private:
     return {value, value};
   }
 
-  /// Lines along the last axis that the box extends in; the others are walked through.
+  /// Uses lines along the last axis in which the box extends, and loops over the other axes.
   Pair ofBox(llvm::MutableArrayRef<int64_t> index, llvm::ArrayRef<int64_t> to) {
     size_t along = axes.size(), extending = 0;
     int64_t offset = 0;
@@ -170,7 +170,7 @@ private:
     }
   }
 
-  /// Of a line's elements from `begin` to before `end`; the line's first is at `offset`.
+  /// The bounds of a line's elements from `begin` to `end` - 1; element 0 is at `offset`.
   Pair ofLine(const Axis &table, int64_t line, int64_t offset, int64_t stride, int64_t begin,
               int64_t end) const {
     Pair found = nothing;
@@ -264,7 +264,7 @@ private:
     }
   }
 
-  /// Of a line's first element.
+  /// The offset of a line's first element.
   int64_t offsetOf(const Axis &axis, int64_t line) const {
     int64_t offset = 0;
     for (auto [extent, lineStride, stride] :

@@ -6,7 +6,7 @@
 #define TESELA_COMPILER_VISITS_CAPTUREBOUNDS_H
 
 #include "frontend/Interpreter.h"
-#include "visits/Lanes.h"
+#include "visits/ElementFunctions.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -14,21 +14,21 @@
 
 namespace tesela {
 
-/// The least and the largest element of boxes of one captured tensor: what looking at each element
-/// of a box would give. An axis that a box extends in gets a table, made when the first such box is
-/// asked for: of every 8 elements in the axis, of every 64, and so on; a box of n elements then
-/// costs some 14·log₈ n looks, and one that begins and ends at multiples of 64 a few. The tables
-/// hold a seventh as many pairs as the tensor has elements.
+/// The least and the largest element of boxes of one captured tensor. The result is the same as if
+/// each element of a box were read. An axis in which a box extends gets a table when the first such
+/// box is asked for: pairs for each 8 elements along the axis, for each 64, and so on. A box of n
+/// elements then costs about 14·log₈ n reads; a box that begins and ends at multiples of 64 costs a
+/// few. The tables have a seventh as many pairs as the tensor has elements.
 ///
-/// The tensor must not change while this lives. From any thread.
+/// The tensor must not change while this object lives. Any thread may use the object.
 class CaptureBounds {
 public:
   CaptureBounds(const CaptureView &view, ElementType type);
   ~CaptureBounds();
 
-  /// Of `count` boxes, each over the indices low[axis][box] <= i <= high[axis][box], which are
-  /// clamped as a read clamps them. Both are NaN where an element is; both are 0 of a tensor
-  /// without elements.
+  /// The bounds of `count` boxes. A box has the indices low[axis][box] <= i <= high[axis][box],
+  /// which are clamped as in a read. Both bounds are NaN if an element is NaN, and 0 if the tensor
+  /// has no elements.
   void of(const Scalar *const *low, const Scalar *const *high, int64_t count, Scalar *least,
           Scalar *largest) const;
 

@@ -1,4 +1,4 @@
-//===- LostProofs.cpp - What to write instead -------------------*- C++ -*-===//
+//===- LostProofs.cpp - Advice for masks without bounds ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,7 @@ std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<Lost
   for (const auto &[place, reason] : places) {
     LostProof proof{.line = place.line, .column = place.column, .reason = reason, .remedy = ""};
     bool needsScore = false;
-    // A conversion stands at the place of what it converts.
+    // A conversion has the location of its operand.
     for (const Node &node : variant.nodes) {
       if (node.location.line != place.line || node.location.column != place.column)
         continue;
@@ -61,10 +61,10 @@ std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<Lost
   return result;
 }
 
-/// The places of which `regions` can say nothing in a test of boxes of `rows` keys.
+/// The places of the text for which a test of boxes of `rows` keys has no bounds.
 static std::vector<LostPlace> lostPlaces(MaskRegions &regions, mlir::OpBuilder &builder,
                                          mlir::Location loc, int64_t rows) {
-  mlir::Block test; // for what the analysis writes: only what it loses on the way matters
+  mlir::Block test; // the emitted test is not used, only the list of lost bounds
   mlir::Type i32 = builder.getI32Type();
   test.addArguments({i32, i32}, {loc, loc});
   mlir::OpBuilder inner(builder.getContext());

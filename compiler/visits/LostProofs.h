@@ -1,4 +1,4 @@
-//===- LostProofs.h - What to write instead ---------------------*- C++ -*-===//
+//===- LostProofs.h - Advice for masks without bounds -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,18 +14,18 @@ class ModuleOp;
 
 namespace tesela {
 
-/// A part of a variant of which the analysis knows nothing, and why.
+/// A part of a variant for which the analysis has no bounds, and the reason.
 struct LostPlace {
   SourceLocation place;
   std::string reason;
 };
 
-/// In the text's order, each place once, with what keeps the proof there: by the operation that
-/// stands at the place. What is computed from `s` is left out: no text could prove anything of it.
+/// The places in the order of the text, each once, with advice how to write the operation there so
+/// that the proof succeeds. Places that depend on `s` are left out: nothing is known about `s`.
 std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<LostPlace> &places);
 
-/// What the analysis loses of the kernel in `inlined`, whose hooks are filled
-/// (tile-inline-variant).
+/// The lost proofs of the kernel in `inlined`, whose hooks must be filled (tile-inline-variant).
+/// They are found by running the analysis on it.
 std::vector<LostProof> findLostProofs(const Variant &variant, mlir::ModuleOp inlined);
 
 } // namespace tesela

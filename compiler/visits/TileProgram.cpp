@@ -30,7 +30,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// The smallest kernel that masks.
+/// The smallest kernel with a mask.
 static std::string kernelText(const TileBlocks &blocks) {
   std::string queryType =
       fmt::format("!tile.block<query, {}, {}>", blocks.queries * blocks.heads, blocks.heads);
@@ -61,7 +61,7 @@ TileProgram::create(const Variant &variant, MLIRContext &context, const TileBloc
   return program;
 }
 
-/// What depends on where a block of rows begins.
+/// The values that depend on the first row of a block.
 static llvm::DenseSet<Value> valuesOfRows(tile::KernelOp kernel) {
   llvm::DenseSet<Value> ofRows;
   for (Operation &op : kernel.getBodyBlock()) {
@@ -210,7 +210,7 @@ void TileProgram::run(Block &block) {
 }
 
 void TileProgram::assign(ValueRange to, ValueRange from) {
-  // At once: some of `from` may be among `to`.
+  // Read all before writing any: a value may be in both lists.
   SmallVector<Scalar> scalars;
   for (Value value : from)
     scalars.push_back(values.lookup(value));
@@ -219,7 +219,7 @@ void TileProgram::assign(ValueRange to, ValueRange from) {
 }
 
 void TileProgram::execute(Operation &op) {
-  // Tiles and blocks have no value here; block() runs the loop over blocks.
+  // Tiles and blocks have no value here. block() runs the loop over blocks.
   if (isa<tile::WorkOp, tile::ConstantOp, tile::BlockOp, tile::ScoreOp, tile::MaskOp>(op) ||
       &op == loop.getOperation())
     return;
@@ -308,7 +308,7 @@ void TileProgram::executeWhile(scf::WhileOp inner) {
 // Bounds of captured tensors
 //===----------------------------------------------------------------------===//
 
-/// The tightest bounds; none where no summary could tell them.
+/// The tightest bounds. No bounds if a summary could not have any.
 void TileProgram::boundsOf(tile::BoundsOp op, const Scalar *const *low, const Scalar *const *high,
                            int64_t count, Scalar *least, Scalar *largest) {
   const Capture &capture = captures.find(op.getView())->second;
@@ -408,11 +408,11 @@ void TileProgram::executeLook(Operation &op) {
   SmallVector<Scalar> operands;
   for (Value operand : op.getOperands().drop_front())
     operands.push_back(values.lookup(operand));
-  SmallVector<const Scalar *> lanes;
+  SmallVector<const Scalar *> pointers;
   for (const Scalar &operand : operands)
-    lanes.push_back(&operand);
+    pointers.push_back(&operand);
   Scalar results[] = {{.integer = 0}, {.integer = 0}};
-  look(&op, lanes.data(), 1, &results[0], &results[1]);
+  look(&op, pointers.data(), 1, &results[0], &results[1]);
   for (auto [result, value] : llvm::zip(op.getResults(), results))
     values[result] = value;
 }
@@ -468,7 +468,7 @@ Scalar TileProgram::valueOf(Operation &op) {
           scalar.number = number.getValue().convertToFloat();
           return scalar;
         }
-        bool isTruth = constant.getType().isInteger(1); // whose sign-extended value would be -1
+        bool isTruth = constant.getType().isInteger(1); // i1: sign extension would give -1
         int64_t value = cast<IntegerAttr>(constant.getValue()).getValue().getSExtValue();
         return whole(isTruth ? value & 1 : value);
       })
@@ -481,18 +481,18 @@ Scalar TileProgram::valueOf(Operation &op) {
       .Case([&](tile::ReadOp element) { return read(element); })
       .Default([&](Operation *other) {
         Scalar result = whole(0);
-        LaneFunction function = laneFunctionOf(*other);
+        ElementFunction function = elementFunctionOf(*other);
         if (!function) {
           unknown = other->getName().getStringRef();
           return result;
         }
         SmallVector<Scalar, 3> operands;
-        SmallVector<const Scalar *, 3> lanes;
+        SmallVector<const Scalar *, 3> pointers;
         for (Value operand : other->getOperands())
           operands.push_back(values.lookup(operand));
         for (const Scalar &operand : operands)
-          lanes.push_back(&operand);
-        function(&result, lanes.data(), 1);
+          pointers.push_back(&operand);
+        function(&result, pointers.data(), 1);
         return result;
       });
 }

@@ -20,7 +20,7 @@ Result<std::optional<VisitedBlock>> TileProgram::find(int64_t index) {
     return visited;
   }
   int64_t low = 0, high = integer(loop.getUpperBound()) - integer(loop.getLowerBound());
-  while (low < high) { // they ascend
+  while (low < high) { // binary search: the blocks are in ascending order
     int64_t middle = low + (high - low) / 2;
     Result<VisitedBlock> visited = block(middle);
     if (!visited)
@@ -52,7 +52,7 @@ Result<std::vector<VisitedBlock>> TileProgram::evaluate(const Bindings &launch, 
   return visited;
 }
 
-/// What begin leaves out where there are many candidates.
+/// Lists the found blocks if begin has not, because there are many candidates.
 Status TileProgram::listAllFound() {
   if (endCandidate - firstCandidate > mostCounted)
     listFound();
@@ -79,8 +79,8 @@ Result<ArrayRef<VisitedRun>> TileProgram::evaluateRuns(const Bindings &launch, c
   return ArrayRef(runsOfRow);
 }
 
-/// As tile-lower-blocks reads the ranges: a block is visited that has a column of a run, and
-/// partial if it has one of a drop.
+/// Interprets the ranges as tile-lower-blocks does: a block is visited if it has a column of a run,
+/// and partial if it has a column of a drop.
 void TileProgram::listClosedRuns() {
   bool areKeys = blocks.rows == tile::Axis::Query;
   int64_t extent = areKeys ? blocks.keys : blocks.queries;
@@ -98,12 +98,12 @@ void TileProgram::listClosedRuns() {
   SmallVector<Blocks> visited = blocksOfAll(runEnds), dropped = blocksOfAll(dropEnds);
   if (runEnds.empty())
     visited.push_back(blocksOf(0, columns));
-  if (runEnds.empty() && dropEnds.empty()) // no kinds: all are partial
+  if (runEnds.empty() && dropEnds.empty()) // nothing is proved: all blocks are partial
     dropped.push_back(blocksOf(0, columns));
   if (columns % extent != 0)
     dropped.emplace_back(columns / extent, columns / extent + 1);
 
-  SmallVector<int64_t> places; // where something can change
+  SmallVector<int64_t> places; // the blocks at which visited or partial may change
   for (const SmallVector<Blocks> *list : {&visited, &dropped})
     for (auto [from, end] : *list)
       places.append({from, end});
@@ -167,7 +167,7 @@ void TileProgram::beginBoxes(const BoxTest &test, TestedBoxes &boxes) {
   boxes.begin([&](Value value) { return values.lookup(value); });
 }
 
-/// As classify() says of each block, many at a time.
+/// Has the same result as classify() for each block, but tests many blocks at a time.
 void TileProgram::listFound() {
   constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
   bool areKeys = blocks.rows == tile::Axis::Query;

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Total and wrapping, as the attn dialect's operations and the interpreter
-// compute it. Needs no MLIR.
+// The functions are total and wrap. The attn dialect's operations and the interpreter compute with
+// the same functions. This header needs no MLIR.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_ATTN_ARITHMETIC_H
@@ -45,7 +45,7 @@ inline int32_t floorRemainder(int32_t lhs, int32_t rhs) {
   return remainder != 0 && (remainder < 0) != (rhs < 0) ? remainder + rhs : remainder;
 }
 
-/// Towards zero, saturating; 0 for NaN. Real is float or double.
+/// Rounds towards zero and saturates; gives 0 for NaN. Real is float or double.
 template <typename Real> int32_t saturatingInt(Real value) {
   if (value != value)
     return 0;

@@ -62,7 +62,7 @@ LogicalResult ScalarAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
   return success();
 }
 
-/// number, or [number '*'] name [('+' | '-') number]
+/// An extent's text is: number, or [number '*'] name [('+' | '-') number].
 static bool isExtentText(StringRef text) {
   auto isNumber = [](StringRef digits) {
     uint32_t value;
@@ -106,7 +106,7 @@ LogicalResult CaptureAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 // VariantOp
 //===----------------------------------------------------------------------===//
 
-/// `names`: of the arguments; "s" is f32, the others are i32.
+/// `names`: the names of the arguments, separated by spaces; "s" is f32, the others are i32.
 static LogicalResult verifyArguments(Operation *op, Block &body, StringRef name, StringRef names) {
   Builder builder(op->getContext());
   SmallVector<Type> expected;

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The dialect is told in Attn.td; parameters are ScalarAttr and CaptureAttr.
+// Attn.td describes the dialect. The parameters of a variant are ScalarAttr and CaptureAttr.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_ATTN_ATTN_H

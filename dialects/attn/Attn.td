@@ -22,7 +22,7 @@ def Attn_Dialect : Dialect {
     replaces `s = scale * q.k`, and the mask, which says whether the pair is kept.
     Their bodies are `arith` and `math` on f32, signless i32 and i1, plus the few
     operations below. All of them are total and pure: i32 wraps, division by zero
-    gives 0, a read outside of a tensor gives its nearest element.
+    gives 0, and a read outside a tensor gives the nearest element.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let useDefaultAttributePrinterParser = 1;
@@ -51,9 +51,9 @@ def Attn_ScalarAttr : Attn_Attr<"Scalar", "scalar"> {
 def Attn_CaptureAttr : Attn_Attr<"Capture", "capture"> {
   let summary = "A captured tensor: its name, its element type, its extents.";
   let description = [{
-    Elements are i32, f32, f16, bf16 or i1, which is a byte in memory: 0 is false, all else true.
-    An extent is `"H"`, `"2*Sk"`, `"P-1"`, `"2*P+1"` or a number, as the language
-    writes it; one an axis.
+    Elements are i32, f32, f16, bf16 or i1. An i1 is a byte in memory: 0 is false, every other value is true.
+    Each axis has an extent: `"H"`, `"2*Sk"`, `"P-1"`, `"2*P+1"` or a number, with the syntax
+    of the language.
 
     Examples: `#attn.capture<"slope", f32, ["H"]>`, `#attn.capture<"kept", i1, ["Sq", "Sk"]>`
   }];
@@ -87,10 +87,10 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
         O(q,:)  = sum over k of P(q,k) V(k,:) / (sum over k of P(q,k) + exp(sink(b, h, hkv, q)))
 
     The score's block has the arguments (s: f32, b, h, hkv, q, k: i32) and yields
-    f32; the mask's has (b, h, hkv, q, k: i32) and yields i1. Both are always
-    there: the defaults (s, true) are written out. The sink's has (b, h, hkv, q: i32) and yields f32; where
-    it is left out its term is 0. With `exact_score` the score is computed as
-    masks are, without approximations and in the order of its ops.
+    f32; the mask's has (b, h, hkv, q, k: i32) and yields i1. Both blocks are always
+    present: the defaults (s, true) are written out. The sink's block has (b, h, hkv, q: i32) and yields f32. Without
+    a sink its term in the denominator is 0. With `exact_score` the score is computed like a mask:
+    without approximations and in the order of its ops.
 
     Example:
     ```mlir
@@ -125,9 +125,9 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
   let extraClassDeclaration = [{
     ::mlir::Block &getScoreBody() { return getScore().front(); }
     ::mlir::Block &getMaskBody() { return getMask().front(); }
-    /// The score yields its argument s.
+    /// Whether the score yields its argument s.
     bool scoreIsIdentity();
-    /// The mask yields the constant true.
+    /// Whether the mask yields the constant true.
     bool maskIsTrue();
     /// The parameter of that name (a ScalarAttr or a CaptureAttr), or null.
     ::mlir::Attribute findParameter(::llvm::StringRef name);
@@ -135,7 +135,7 @@ def Attn_VariantOp : Attn_Op<"variant", [Symbol, IsolatedFromAbove, SingleBlock]
 }
 
 def Attn_YieldOp : Attn_Op<"yield", [Pure, Terminator, ReturnLike]> {
-  let summary = "Gives the value of a score or a sink (f32), of a mask (i1), or what a reduction joins.";
+  let summary = "Ends a body: gives the value of a score or a sink (f32), of a mask (i1), or of one term of a reduction.";
   let description = [{
     Example: `attn.yield %r : f32`
   }];
@@ -178,12 +178,12 @@ def Attn_CaptureExtentOp : Attn_Op<"capture_extent", [Pure]> {
 }
 
 def Attn_ReadOp : Attn_Op<"read", [Pure]> {
-  let summary = "One element of a captured tensor, its indices clamped.";
+  let summary = "One element of a captured tensor, with clamped indices.";
   let description = [{
         result = t[clamp(i0, 0, n0 - 1), clamp(i1, 0, n1 - 1), ...]
 
-    and 0 or false where an extent n is 0: nothing outside of the tensor is ever read. An element of f16
-    or bf16 comes, exactly, as f32. No kernel writes to a capture, so the operation is pure.
+    The result is 0 or false if an extent n is 0. So nothing outside the tensor is ever read. An element of f16
+    or bf16 is widened to f32, exactly. No kernel writes to a captured tensor, so the operation is pure.
 
     Example: `%x = attn.read "bias"[%q, %k] : f32`
   }];
@@ -200,16 +200,16 @@ def Attn_Reduction : I32EnumAttr<"Reduction", "how a reduction joins", [
 }
 
 def Attn_ReduceOp : Attn_Op<"reduce", [RecursiveMemoryEffects]> {
-  let summary = "Joins a value over the indices below a bound.";
+  let summary = "Combines the values that a body yields for the indices from 0 to bound - 1.";
   let description = [{
         result = f(0) join f(1) join ... join f(bound - 1)
 
-    `any` and `all` join i1 by or and and, from false and true on; `sum` adds i32, which wraps, or f32,
-    from 0 on and in this order. So false, true and 0 where the bound is not positive. The block gets the
-    index and yields f; it may use values from outside. The language has bounds that are the same for
+    `any` and `all` combine i1 with or and and, starting from false and true. `sum` adds i32 (it wraps) or f32,
+    starting from 0 and in ascending order. If the bound is not positive the result is false, true or 0. The block gets the
+    index and yields f; it may use values from outside. In the language a bound has the same value in
     the whole launch.
 
-    `ExpandArithmetic.h` makes an `scf.for` of it.
+    `ExpandArithmetic.h` turns it into an `scf.for`.
 
     Example:
     ```mlir
@@ -240,14 +240,14 @@ def Attn_FloorDivOp : Attn_FloorOp<"floor_div"> {
   let description = [{
         result = floor(lhs / rhs),  0 where rhs = 0
 
-    It wraps: -2^31 / -1 = -2^31.
+    It wraps: -2^31 / -1 = -2^31. `attn.floor_mod` gives the matching remainder.
 
     Example: `%block = attn.floor_div %k, %width : i32`
   }];
 }
 
 def Attn_FloorModOp : Attn_FloorOp<"floor_mod"> {
-  let summary = "The remainder of the quotient rounded down; it has the divisor's sign.";
+  let summary = "The remainder of floor_div; it has the divisor's sign.";
   let description = [{
         result = lhs - floor(lhs / rhs) * rhs,  0 where rhs = 0
 
@@ -256,7 +256,7 @@ def Attn_FloorModOp : Attn_FloorOp<"floor_mod"> {
 }
 
 def Attn_ToIntOp : Attn_Op<"to_int", [Pure]> {
-  let summary = "An f32 as an i32: towards zero, saturating, 0 for NaN.";
+  let summary = "Converts f32 to i32: rounds towards zero, saturates, and gives 0 for NaN.";
   let description = [{
     Example: `%i = attn.to_int %x : f32 to i32`
   }];
@@ -273,9 +273,9 @@ def Attn_ToIntOp : Attn_Op<"to_int", [Pure]> {
 def Attn_GradientOp : Attn_Op<"gradient", [IsolatedFromAbove, NoTerminator, SingleBlock]> {
   let summary = "The derivatives of a variant's score and of its sink.";
   let description = [{
-    Each region is computed for one pair of a query and a key, or for one query, and holds an
-    `attn.partial` for each derivative that is not 0 everywhere. The score's block has the arguments
-    of the variant's score, the sink's those of its sink. `attn-differentiate` writes it.
+    The score's region is computed for each pair of a query and a key, the sink's for each query. A region has an
+    `attn.partial` for each derivative that is not 0 everywhere. The regions have the same block arguments as
+    the variant's score and sink. `attn-differentiate` writes this op.
 
     Example, of `score = s + slope[h] * (k - q)`:
     ```mlir
@@ -296,18 +296,18 @@ def Attn_GradientOp : Attn_Op<"gradient", [IsolatedFromAbove, NoTerminator, Sing
 }
 
 def Attn_PartialOp : Attn_Op<"partial", [ParentOneOf<["GradientOp", "RoundsOp"]>]> {
-  let summary = "The derivative by `s`, by a scalar parameter, or by an element of a captured tensor.";
+  let summary = "The derivative of the score or the sink by `s`, by a scalar parameter, or by an element of a captured tensor.";
   let description = [{
-    With y the score or the sink, and without indices
+    Let y be the score or the sink. Without indices
 
         ∂y / ∂name = value
 
-    where no two name the same. With indices it is what one read gives to the element that it reads,
-    whose indices are clamped as those of `attn.read` are:
+    and each name occurs once. With indices, `value` is what one read contributes to the element that it reads.
+    The indices are clamped as those of `attn.read` are:
 
         ∂y / ∂name[clamp(i0, 0, n0 - 1), ...] += value
 
-    Several may name one tensor; within `attn.rounds` each round gives its own.
+    Several ops may name the same tensor. Within `attn.rounds` each round contributes its own value.
 
     Example: `attn.partial "slope"[%h] is %d`
   }];
@@ -316,9 +316,9 @@ def Attn_PartialOp : Attn_Op<"partial", [ParentOneOf<["GradientOp", "RoundsOp"]>
 }
 
 def Attn_RoundsOp : Attn_Op<"rounds", [NoTerminator, SingleBlock, ParentOneOf<["GradientOp", "RoundsOp"]>]> {
-  let summary = "The derivatives by what a sum reads, round by round.";
+  let summary = "The derivatives by what a sum reads, term by term.";
   let description = [{
-    Its block, which takes the index, counts for each index from 0 to bound - 1.
+    The block takes the index and is computed once for each index from 0 to bound - 1.
 
     Example, of `score = s + sum(i < 8: table[i] * x)`:
     ```mlir

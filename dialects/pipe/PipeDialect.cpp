@@ -48,7 +48,7 @@ void PipeDialect::initialize() {
 //===----------------------------------------------------------------------===//
 
 int64_t BufferType::getRowBytes() const {
-  constexpr int64_t banks = 128; // a row of the banks of shared memory, in bytes
+  constexpr int64_t banks = 128; // 32 banks of 4 bytes
   int64_t bytes = llvm::alignTo(getColumns() * getElementType().getIntOrFloatBitWidth() / 8, banks);
   return getElementType().isF32() && !getPanels() ? bytes + banks / 4 : bytes;
 }
@@ -104,7 +104,8 @@ LogicalResult RolesOp::verify() {
     if (registers < 24 || registers > 256 || registers % 8 != 0)
       return emitOpError() << "expected registers in multiples of 8 from 24 to 256, got "
                            << registers;
-  // 64 K registers, dealt out evenly at entry in units of 8 a thread (PTX ISA, "setmaxnreg").
+  // A multiprocessor has 64 K registers. At entry each thread gets an equal number of them, a
+  // multiple of 8 (PTX ISA, "setmaxnreg").
   int64_t warpgroups = getCount() + 1;
   int64_t atEntry = 65536 / (128 * warpgroups) / 8 * 8;
   int64_t wanted = getProducerRegisters() + getCount() * getConsumerRegisters();
@@ -129,7 +130,7 @@ static BufferType withStagesJoined(BufferType buffer) {
                          buffer.getColumns(), buffer.getElementType(), buffer.getPanels());
 }
 
-/// `columns`: null where the stage has all of the view's.
+/// `columns` is null if the stage has all columns of the view.
 static LogicalResult verifyBlock(Operation *op, BufferType buffer, tile::ViewType view,
                                  tile::BlockType block, Value columns = Value()) {
   if (view.getRank() == 3 && buffer.getRows() == 1 && buffer.getElementType().isF32() &&
@@ -157,7 +158,8 @@ LogicalResult StoreOp::verify() {
   return verifyBlock(*this, getBuffer().getType(), getView().getType(), getBlock().getType());
 }
 
-/// Copies and barriers belong to one role: in another's program a barrier would never complete.
+/// Checks that `op` stands in the region of one of the roles in `regions`. Copies and barriers
+/// belong to one role: in the program of another role a barrier would never complete.
 static LogicalResult verifyRole(Operation *op, StringRef names,
                                 ArrayRef<Region *(*)(RolesOp)> regions) {
   auto roles = op->getParentOfType<RolesOp>();
@@ -178,7 +180,7 @@ static LogicalResult verifyProducer(Operation *op) {
 static LogicalResult verifyConsumers(Operation *op) {
   return verifyRole(op, "consumers'", {consumersOf});
 }
-/// Turns are put around products before the roles are split.
+/// Turns are put around products before the roles are split, so they may stand outside pipe.roles.
 static LogicalResult verifyTurn(Operation *op) {
   return op->getParentOfType<RolesOp>() ? verifyConsumers(op) : success();
 }
@@ -280,7 +282,8 @@ LogicalResult FillOp::verify() {
   return verifyBlock(*this, buffer, getView().getType(), getBlock().getType(), getColumns());
 }
 
-/// What each warpgroup of the consumers takes out of a buffer: its own 64 rows.
+/// A buffer from which each warpgroup of the consumers copies its own 64 rows to `view`. For
+/// pipe.add_out a buffer of only 64 rows is allowed, too; then each warpgroup has its own columns.
 static LogicalResult verifyOut(Operation *op, BufferType buffer, tile::ViewType view,
                                tile::BlockType block) {
   int64_t count = op->getParentOfType<RolesOp>().getCount();
@@ -328,7 +331,7 @@ LogicalResult AddOutOp::verify() {
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }
 
-/// Before the roles are split, all threads of the block compute.
+/// Before the roles are split, all threads of the thread block compute.
 LogicalResult BarrierOp::verify() {
   return (*this)->getParentOfType<RolesOp>() ? verifyConsumers(*this) : success();
 }
@@ -375,7 +378,7 @@ static bool isInFlight(Value value) {
   return encoding && encoding.getInFlight();
 }
 
-/// Waits for a product in flight, or carries it on.
+/// Whether `op` waits for a product in flight or carries it through a loop.
 static bool takesProducts(Operation *op) {
   return isa<DotWaitOp, LoopLikeOpInterface>(op) ||
          (op->hasTrait<OpTrait::IsTerminator>() && isa<LoopLikeOpInterface>(op->getParentOp()));
@@ -406,7 +409,7 @@ LogicalResult DotWaitOp::verify() {
   if (!isInFlight(getSource()) || isInFlight(getResult()))
     return emitOpError() << "expected to take a product in flight and to give it as it is, got "
                          << getSource().getType() << " and " << getResult().getType();
-  // What a loop carries is counted in pipe-run-roles.
+  // If a loop carries the product, pipe-run-roles counts the products started after it.
   if (isa<BlockArgument>(getSource()) || getSource().getDefiningOp<LoopLikeOpInterface>())
     return success();
   auto start = getSource().getDefiningOp<DotStartOp>();

@@ -12,11 +12,11 @@ def Pipe_Dialect : Dialect {
   let cppNamespace = "::tesela::pipe";
   let summary = "buffers, copies and fragments";
   let description = [{
-    What the GPU lowerings share. It knows nothing of attention: buffers in shared
-    memory, asynchronous copies into them, and *encodings* that say how the
-    elements of a `!tile.tile` are spread over the registers of a thread block.
+    What the GPU lowerings share: buffers in shared memory, asynchronous copies into them, and
+    *encodings*, which say how the elements of a `!tile.tile` are spread over the registers of a
+    thread block. The dialect knows nothing of attention.
 
-    **Strips.** A thread block has `warps` warps; a tile of rows is cut into strips
+    **Strips.** A thread block has `warps` warps. A tile's rows are cut into strips
     of 16 rows; strip s belongs to warp `s mod warps`. Within a strip, lane t
     holds rows `t / 4` and `t / 4 + 8` (PTX ISA, "Matrix fragments for
     mma.m16n8k16").

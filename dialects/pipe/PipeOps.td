@@ -17,10 +17,10 @@ def Pipe_AnyTile : Type<CPred<"::llvm::isa<::tesela::tile::TileType>($_self)">, 
 def Pipe_AllocOp : Pipe_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a buffer in shared memory";
   let description = [{
-    `offset` (bytes from the start of the thread block's memory) is set by
-    `pipe-place-buffers`. A buffer that names another in `over` takes its place: the program
-    must no longer need what lies there. `behind`: so many bytes behind where it begins, or, of a buffer over sums, where each
-    warpgroup's share of them begins (`pipe.empty_out`). So two outputs lie beside each other in a share.
+    `pipe-place-buffers` sets `offset`, in bytes from the start of the thread block's shared memory.
+    `over` names another buffer. The new buffer then lies in that buffer's memory, and the program must no longer need the data there.
+    `behind` (bytes) moves the new buffer away from the first byte of `over`. If `over` holds sums and each warpgroup has its own share
+    of them (`pipe.empty_out`), `behind` counts from the first byte of each share. This puts two outputs side by side in one share.
 
     Example: `%k = pipe.alloc {offset = 32768 : i64} : !pipe.buffer<2, [64, 128], bf16>`
   }];
@@ -34,9 +34,9 @@ def Pipe_AllocOp : Pipe_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
 def Pipe_CopyOp : Pipe_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "starts copying a block of rows of a view into a stage of a buffer";
   let description = [{
-    Asynchronous: the tile is there after a `pipe.wait` that covers the copy's `pipe.commit`, seen by
-    the whole thread block after a `pipe.barrier` (PTX ISA, "cp.async"). Rows from the block's limit on become zeros,
-    and so do columns from the limit of `columns` on. The first column is a multiple of 8 (16 bytes).
+    The copy is asynchronous. Its data are in the buffer after a `pipe.wait` that covers the copy's `pipe.commit`, and the whole
+    thread block sees them after a `pipe.barrier` (PTX ISA, "cp.async"). Rows from the block's limit on become zeros,
+    and so do columns from the limit of `columns` on. The first column is a multiple of 8 (16 bytes of 16-bit elements).
   }];
   let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns,
                        Pipe_BufferType:$buffer, I32:$stage);
@@ -53,16 +53,16 @@ def Pipe_CommitOp : Pipe_Op<"commit", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_WaitOp : Pipe_Op<"wait", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits until at most `pending` of this thread's groups are under way";
+  let summary = "waits until at most `pending` of this thread's groups of copies are unfinished";
   let arguments = (ins I64Attr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
 
 def Pipe_BarrierOp : Pipe_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits for all threads of the block and makes shared memory agree";
+  let summary = "waits for all threads of the block and makes their writes to shared memory visible to each other";
   let description = [{
-    Among the consumers' operations of a `pipe.roles`: for all threads of the consumers, which must all come here. What they have
-    written is then seen by their asynchronous products, too.
+    In the consumers' region of a `pipe.roles` it waits for all threads of the consumers, and all of them must reach it. The
+    consumers' asynchronous products then see these writes, too.
   }];
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
@@ -71,7 +71,7 @@ def Pipe_BarrierOp : Pipe_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Pipe_SlotOp : Pipe_Op<"slot", [Pure]> {
   let summary = "a stage of a buffer, as a tile";
   let description = [{
-    The tile is the stage's contents at the time of its use.
+    The tile has the values that the stage holds when the tile is used.
 
     Example: `%K = pipe.slot %k[%stage] : !pipe.buffer<2, [64, 128], bf16> -> !tile.tile<[64, 128], bf16, #pipe.shared>`
   }];
@@ -99,9 +99,9 @@ def Pipe_ConvertOp : Pipe_Op<"convert", [MemoryEffects<[MemRead]>]> {
 def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "starts a matrix product by warpgroups (sm_90a)";
   let description = [{
-    `tile.dot`'s product, asynchronous (PTX ISA, "wgmma.mma_async"): one group of its own. The result is in
-    flight until a `pipe.dot_wait` that covers it. Until then operands in shared memory must stay
-    as they are. A loop may carry a product in flight to where it is awaited.
+    The product of `tile.dot`, asynchronous (PTX ISA, "wgmma.mma_async"). Each product is a wgmma group of its own. The result is in
+    flight until a `pipe.dot_wait` that covers it. Until then the operands in shared memory must not
+    change. A loop may carry a product in flight to the `pipe.dot_wait`.
 
     Example: `%s = pipe.dot_start %q, %k transposed plus %zero : (…, …, …) -> !tile.tile<[64, 80], f32, #pipe.accumulator<warps = 4, in_flight = true>>`
   }];
@@ -113,7 +113,7 @@ def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]>
     functional-type(operands, results)
   }];
   let builders = [
-    // The product of `dot`, with `a`, `b` and `c` in place of its operands.
+    // The product of `dot` with the operands `a`, `b` and `c`.
     OpBuilder<(ins "::tesela::tile::DotOp":$dot, "::mlir::Value":$a, "::mlir::Value":$b, "::mlir::Value":$c)>
   ];
   let hasVerifier = 1;
@@ -122,8 +122,8 @@ def Pipe_DotStartOp : Pipe_Op<"dot_start", [MemoryEffects<[MemRead, MemWrite]>]>
 def Pipe_DotWaitOp : Pipe_Op<"dot_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "waits until at most `pending` products of the warpgroup are in flight";
   let description = [{
-    Gives the product `source` as a tile that can be used. At least `pending` products must have been started
-    after it.
+    The result is the product `source`, now complete. At least `pending` products must have been started
+    after `source`.
 
     Example: `%S = pipe.dot_wait %s pending 1 : !tile.tile<…in_flight…> -> !tile.tile<…>`
   }];
@@ -138,9 +138,9 @@ def Pipe_DotWaitOp : Pipe_Op<"dot_wait", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile into a stage of a buffer";
   let description = [{
-    From registers (`#pipe.accumulator`): into a stage, or, where the stages have together as many rows as the tile and there is
-    one for each warpgroup of the consumers, each warpgroup its own rows into its own stage. Or a tile of f8E4M3FN that lies in shared memory (`#pipe.shared`), whose elements are
-    widened, exactly, to those of the buffer: each thread widens 16 bytes at a time, so that no registers hold the tile.
+    From registers (`#pipe.accumulator`): the tile goes into one stage. If there is a stage for each warpgroup of the consumers, and the
+    stages together have as many rows as the tile, each warpgroup writes its own rows into its own stage. From shared memory (`#pipe.shared`):
+    the tile has elements f8E4M3FN, and they are widened, exactly, to the buffer's type. Each thread widens 16 bytes at a time, so no registers hold the tile.
 
     Example: `pipe.write %k8 to %widened[%stage] : !tile.tile<[64, 128], f8E4M3FN, #pipe.shared>, !pipe.buffer<1, [64, 128], bf16>`
   }];
@@ -151,7 +151,7 @@ def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
 
 def Pipe_StoreOp : Pipe_Op<"store", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "stores a stage of a buffer into a block of rows of a view";
-  let description = "Rows from the block's limit on are not stored.";
+  let description = "Rows from the block's limit on are not stored. The store is synchronous: threads copy from shared to global memory.";
   let arguments = (ins Pipe_BufferType:$buffer, I32:$stage, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = [{
     $buffer `[` $stage `]` `to` $view `[` $block `]` attr-dict
@@ -167,7 +167,7 @@ def Pipe_StoreOp : Pipe_Op<"store", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Pipe_OpenOp : Pipe_Op<"open", [MemoryEffects<[MemAlloc]>]> {
   let summary = "a channel";
   let description = [{
-    `offset` (bytes from the start of the thread block's memory) is set by `pipe-place-buffers`.
+    A channel is two barriers for each stage (see the type). `pipe-place-buffers` sets `offset`, in bytes from the start of the thread block's shared memory.
 
     Example: `%c = pipe.open : !pipe.channel<2>`
   }];
@@ -180,12 +180,12 @@ def Pipe_RolesOp : Pipe_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
                                      SingleBlock]> {
   let summary = "one warpgroup copies, the others compute";
   let description = [{
-    One thread of the first warpgroup runs `producer`; all threads of the next `count` warpgroups run
-    `consumers`. Registers move from the first to the others (PTX ISA, "setmaxnreg"): the sum over all
-    warpgroups may not exceed what they entered with, else the kernel would wait for ever.
+    One thread of the first warpgroup runs `producer`. All threads of the next `count` warpgroups run
+    `consumers`. Registers move from the first warpgroup to the others (PTX ISA, "setmaxnreg"). The sum over all
+    warpgroups may not exceed the registers at the kernel's start: `setmaxnreg` would wait for ever.
 
-    With `finder`, a program that runs ahead of both and sends them what they need to know, two warps of the first
-    warpgroup run `producer` and `finder`; one lane does what one thread would do.
+    `finder` is a program that runs ahead of both and sends them which blocks come next. With it, two warps of the first
+    warpgroup run `producer` and `finder`, each with one active lane where one thread is needed.
 
     Example:
     ```mlir
@@ -217,16 +217,16 @@ class Pipe_ChannelOp<string mnemonic> : Pipe_Op<mnemonic, [MemoryEffects<[MemRea
 }
 
 def Pipe_AcquireOp : Pipe_Op<"acquire", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "who fills, sends or publishes waits until the stage of use n, or a part of it, is empty";
+  let summary = "the role that writes a stage waits until the stage of use n, or a part of it, is empty";
   let arguments = (ins Pipe_ChannelType:$channel, I32:$use, DefaultValuedAttr<I64Attr, "0">:$part);
   let assemblyFormat = "$channel `[` $use `]` (`part` $part^)? attr-dict `:` type($channel)";
   let hasVerifier = 1;
 }
 
 def Pipe_AwaitOp : Pipe_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "a consumer waits until the stage of use n, or its part of it, is full";
+  let summary = "a consumer waits until the stage of use n, or the warpgroup's part of it, is full";
   let description = [{
-    `values` are the numbers that came with it, as many as the channel's `words`.
+    `values` are the numbers that the use carries, as many as the channel's `words`.
 
     Example: `%n:2 = pipe.await %c[%use] : !pipe.channel<2 words = 2> -> i32, i32`
   }];
@@ -237,14 +237,14 @@ def Pipe_AwaitOp : Pipe_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_ReleaseOp : Pipe_ChannelOp<"release"> {
-  let summary = "a warp of the consumers no longer reads the stage of use n, or its part of it";
+  let summary = "a warp of the consumers no longer reads the stage of use n, or the warpgroup's part of it";
 }
 
 def Pipe_PublishOp : Pipe_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a warp of the consumers has written its part of the stage of use n";
   let description = [{
-    The consumers hand a buffer to each other: the stage is full when all their warps have published the use, and what they wrote is then
-    seen by the products of those that await it. A use may be published of which nothing was written.
+    The consumers hand a buffer to each other. The stage is full when all their warps have published the use. The warps that await the use
+    then see what all warps wrote, also through their asynchronous products. A use may be published although nothing was written.
 
     Example: `pipe.publish %dS on %c[%n] : !pipe.buffer<2, [128, 64], bf16, panels = true>, !pipe.channel<2>`
   }];
@@ -254,14 +254,14 @@ def Pipe_PublishOp : Pipe_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "the producer, or the finder, hands numbers to others as use n of a channel";
+  let summary = "the producer or the finder hands numbers to other roles as use n of a channel";
   let arguments = (ins Variadic<I32>:$values, Pipe_ChannelType:$channel, I32:$use);
   let assemblyFormat = "$values `to` $channel `[` $use `]` attr-dict `:` type($channel)";
   let hasVerifier = 1;
 }
 
 def Pipe_ReceiveOp : Pipe_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "a warp awaits use n of a channel, takes its numbers and releases it";
+  let summary = "a warp waits for use n of a channel, takes its numbers and releases the use";
   let description = "Example: `%n:2 = pipe.receive %c[%use] : !pipe.channel<2 words = 2> -> i32, i32`";
   let arguments = (ins Pipe_ChannelType:$channel, I32:$use);
   let results = (outs Variadic<I32>:$values);
@@ -271,7 +271,7 @@ def Pipe_ReceiveOp : Pipe_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Pipe_FirstItemOp : Pipe_Op<"first_item", [Pure]> {
   let summary = "the number of the first work item of this thread block";
-  let description = "It is the thread block's own; `offset` is that of `pipe.next_item`.";
+  let description = "The first item has the thread block's number. `offset` has the meaning that it has for `pipe.next_item`.";
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs I32:$item);
   let assemblyFormat = "attr-dict";
@@ -280,10 +280,10 @@ def Pipe_FirstItemOp : Pipe_Op<"first_item", [Pure]> {
 def Pipe_NextItemOp : Pipe_Op<"next_item", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "takes the number of the next work item from the launch's counter";
   let description = [{
-    In order over all thread blocks; numbers from the count of the work items on mean that none is left. One
-    thread of a block asks, and stops when none is left. Where the launch has no counter, a thread block takes each n-th
-    item, of n thread blocks; `offset` is then where it keeps the last one: 4 bytes of shared memory, which
-    pipe-place-buffers gives.
+    The counter gives the numbers in ascending order over all thread blocks. A number that is not less than the number of work items means
+    that no item is left. One thread of each block asks, and it does not ask again after such a number. A launch without a counter gives
+    thread block i of n the items i, i + n, i + 2n, …. The thread block then keeps its last number at `offset` in shared memory (4 bytes,
+    which pipe-place-buffers allocates).
   }];
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs I32:$item);
@@ -291,17 +291,17 @@ def Pipe_NextItemOp : Pipe_Op<"next_item", [MemoryEffects<[MemRead, MemWrite]>]>
 }
 
 def Pipe_EndItemsOp : Pipe_Op<"end_items", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "a thread block asks for no more work items";
-  let description = "The last one to do so makes the counter ready for the next launch.";
+  let summary = "the thread block will take no more work items";
+  let description = "The last thread block to execute this resets the launch's counter for the next launch.";
   let assemblyFormat = "attr-dict";
 }
 
 def Pipe_FillOp : Pipe_Op<"fill", [AttrSizedOperandSegments, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the producer copies a block of rows of a view, or a part, into the stage of use n";
   let description = [{
-    By tensor copies (PTX ISA, "cp.async.bulk.tensor"), one a panel, which complete the stage's full barrier. Rows from
-    the end of the view on become zeros, and so do columns. Of a view of rank 3, which has a number for each row, the block's come in one
-    piece ("cp.async.bulk"), and what lies behind its end comes with them. `values`, as many as the channel's `words`, go with them.
+    Tensor copies (PTX ISA, "cp.async.bulk.tensor"), one for each panel, complete the stage's full barrier. Rows and columns beyond
+    the end of the view become zeros. A view of rank 3 has one number for each row. The numbers of the block come in one
+    copy ("cp.async.bulk"), which also brings the numbers behind the block's limit. `values`, as many as the channel's `words`, go with the use.
   }];
   let arguments = (ins Tile_ViewType:$view, Tile_BlockType:$block, Optional<Tile_BlockType>:$columns,
                        Pipe_BufferType:$buffer, Pipe_ChannelType:$channel, I32:$use,
@@ -317,11 +317,11 @@ def Pipe_FillOp : Pipe_Op<"fill", [AttrSizedOperandSegments, MemoryEffects<[MemR
 def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "each warpgroup of the consumers stores its 64 rows of a buffer into a view";
   let description = [{
-    Waits for the warpgroup's writes, then one thread starts a tensor copy for each panel. The buffer must
-    stay as it is until a `pipe.drain`. Rows from the end of the view on are not stored.
+    The op waits for the warpgroup's writes; then one thread starts a tensor copy for each panel. The buffer must not
+    change until a `pipe.drain`. Rows beyond the end of the view are not stored.
 
-    The buffer has one stage, or one for each warpgroup. Over a buffer of sums (`pipe.add_out`) it is the latter: then a stage lies where
-    its own warpgroup's sums lay, so that the warpgroup waits for no other one before it writes.
+    The buffer has one stage, or one stage for each warpgroup. A buffer that lies over sums (`pipe.add_out`) has a stage for each warpgroup. The stage
+    lies in the memory of that warpgroup's own sums, so the warpgroup need not wait for other warpgroups before it writes.
 
     Example: `pipe.empty_out %rows to %dk[%keys] : !pipe.buffer<2, [64, 128], bf16, panels = true>, !tile.view<[B, Hkv, Sk, 128], bf16>[!tile.block<key, 128>]`
   }];
@@ -335,12 +335,12 @@ def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]>
 def Pipe_AddOutOp : Pipe_Op<"add_out", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "each warpgroup of the consumers adds its share of a buffer to a workspace";
   let description = [{
-    `tile.accumulate`'s addition by the copy engine (PTX ISA, "cp.reduce.async.bulk"): waits for the warpgroup's writes, then one
-    thread starts the addition. A warpgroup's share is its 64 rows, or, of a buffer of 64 rows in all, its columns of each
-    (`#pipe.accumulator`). The buffer has elements f32 in the order of the workspace (FragmentOrder.h), and must stay as it
-    is until a `pipe.drain`. 64 rows are added together if the first one is before the block's limit.
+    This is the addition of `tile.accumulate`, done by the copy engine (PTX ISA, "cp.reduce.async.bulk"). The op waits for the warpgroup's writes;
+    then one thread starts the addition. A warpgroup's share is its 64 rows. A buffer that has only 64 rows is shared by columns instead
+    (`#pipe.accumulator`). The buffer has elements f32 in the order of the workspace (FragmentOrder.h), and must not
+    change until a `pipe.drain`. All 64 rows of a share are added if the first of them is before the block's limit.
 
-    `late`: it adds what the iteration before wrote. In the first iteration nothing was written, and the block has no rows.
+    `late`: the op adds what the previous iteration wrote. The first iteration has no previous one, and its block has no rows.
   }];
   let arguments = (ins Pipe_BufferType:$buffer, Tile_ViewType:$view, Tile_BlockType:$block, UnitAttr:$late);
   let assemblyFormat = [{
@@ -350,7 +350,7 @@ def Pipe_AddOutOp : Pipe_Op<"add_out", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_OpenTurnsOp : Pipe_Op<"open_turns", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "gives the first turn to the first warpgroup of the consumers; once, before all turns";
+  let summary = "gives the first turn to the first warpgroup of the consumers; stands once, before all turns";
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }
@@ -358,8 +358,8 @@ def Pipe_OpenTurnsOp : Pipe_Op<"open_turns", [MemoryEffects<[MemRead, MemWrite]>
 def Pipe_BeginTurnOp : Pipe_Op<"begin_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a warpgroup of the consumers waits for its turn";
   let description = [{
-    Warpgroups take turns in their order, round and round: one starts its products while another uses what its own
-    gave (ping-pong, FlashAttention-3, arXiv:2407.08608). All must take the same number of turns.
+    Warpgroups take turns in order, cyclically. One warpgroup starts its products while another computes with the results of its own
+    products (ping-pong, FlashAttention-3, arXiv:2407.08608). All warpgroups must take the same number of turns.
   }];
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
@@ -372,7 +372,7 @@ def Pipe_EndTurnOp : Pipe_Op<"end_turn", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Pipe_DrainOp : Pipe_Op<"drain", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "a warpgroup of the consumers waits until its copies out of buffers have read them";
+  let summary = "a warpgroup of the consumers waits until its copies to global memory have read their buffers";
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
 }
@@ -382,11 +382,11 @@ def Pipe_DrainOp : Pipe_Op<"drain", [MemoryEffects<[MemRead, MemWrite]>]> {
 //===----------------------------------------------------------------------===//
 
 def Pipe_AwaitLaunchOp : Pipe_Op<"await_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "waits until the launches before this one, of the same plan, have ended";
+  let summary = "waits until the earlier launches of the same plan have ended";
   let description = [{
-    A launch may begin while the one before it ends (PTX ISA, "griddepcontrol.wait"). What that one has written is seen from here on, and what it
-    reads may be written. All threads of all thread blocks come here first, so a launch ends behind all launches before it, and each one
-    needs to wait for its neighbour alone. In a launch that began behind the end of the one before, it waits for nothing.
+    A launch may begin while the launch before it still runs (PTX ISA, "griddepcontrol.wait"). After this op, the writes of that launch are visible, and
+    memory that it reads may be written. All threads of all thread blocks execute this op first. So a launch ends after all launches before it, and
+    each launch needs to wait only for the one directly before it. The op does not wait if that launch has already ended.
 
     Example: `pipe.await_launch`
   }];
@@ -395,10 +395,10 @@ def Pipe_AwaitLaunchOp : Pipe_Op<"await_launch", [MemoryEffects<[MemRead, MemWri
 }
 
 def Pipe_ReleaseLaunchOp : Pipe_Op<"release_launch", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "lets the next launch of the plan begin, once all thread blocks came here or ended";
+  let summary = "lets the next launch of the plan begin, once all thread blocks have executed this op or ended";
   let description = [{
-    Its thread blocks take what room is left, and wait in their `pipe.await_launch` for the end of this launch (PTX ISA,
-    "griddepcontrol.launch_dependents"). So where it stands changes no result.
+    Thread blocks of the next launch start where there is room, and wait in their `pipe.await_launch` for the end of this launch (PTX ISA,
+    "griddepcontrol.launch_dependents"). So the position of this op does not change results.
 
     Example: `pipe.release_launch`
   }];

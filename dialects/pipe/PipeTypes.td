@@ -15,14 +15,14 @@ class Pipe_Attr<string name, string mnemonic_> : AttrDef<Pipe_Dialect, name> {
 def Pipe_AccumulatorAttr : Pipe_Attr<"Accumulator", "accumulator"> {
   let summary = "the result of a matrix instruction, in registers";
   let description = [{
-    Of each strip, lane t holds for each 8 columns from c the elements
-    (t/4, c + 2(t mod 4)), the next column, and both again 8 rows below: register
+    In each strip and for each 8 columns from column c on, lane t holds the elements in row t/4 and
+    columns c + 2(t mod 4) and the next, and the same two columns of row t/4 + 8. The register is
     `4 · (strip · columns/8 + c/8) + 2 · (lower rows) + (odd column)`.
 
-    `warps` share the rows. Where the kernel has w times as many warps, each w-th of them holds other columns: warpgroup
-    i of w has columns i · columns/w and those that follow.
+    `warps` is the number of warps that share the rows. If the kernel has w times as many warps, the columns are shared too: warpgroup
+    i of w has the columns from i · columns/w to (i + 1) · columns/w - 1.
 
-    `in_flight`: an asynchronous product still writes the registers; only `pipe.dot_wait` may take it.
+    `in_flight`: an asynchronous product still writes the registers; only `pipe.dot_wait` may use the tile.
   }];
   let parameters = (ins "int64_t":$warps, DefaultValuedParameter<"bool", "false">:$in_flight);
   let builders = [AttrBuilder<(ins "int64_t":$warps), [{
@@ -34,9 +34,9 @@ def Pipe_AccumulatorAttr : Pipe_Attr<"Accumulator", "accumulator"> {
 def Pipe_OperandAttr : Pipe_Attr<"Operand", "operand"> {
   let summary = "the left operand of a matrix instruction, in registers";
   let description = [{
-    Pairs of 16-bit elements in 32-bit registers: of each strip and each 16 columns,
-    four registers: rows t/4, columns 2(t mod 4) and the next; the rows 8 below; and both again 8
-    columns further.
+    A 32-bit register holds a pair of 16-bit elements in neighbouring columns. For each strip and each 16 columns, lane t has
+    four registers: row t/4, columns 2(t mod 4) and the next; the same columns of row t/4 + 8; and both again 8
+    columns further (PTX ISA, "Matrix fragments for mma.m16n8k16").
   }];
   let parameters = (ins "int64_t":$warps);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -46,7 +46,7 @@ def Pipe_RowsAttr : Pipe_Attr<"Rows", "rows"> {
   let summary = "a value for each row of an accumulator, in registers";
   let description = [{
     Lane t holds rows t/4 and t/4 + 8 of each strip. The four lanes of a row hold the
-    same value, or each its own share of a sum where `shares` is true (see `tile.reduce`).
+    same value, or, if `shares` is true, each lane holds its own share of the sum (see `tile.reduce`).
   }];
   let parameters = (ins "int64_t":$warps, "bool":$shares);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -55,7 +55,7 @@ def Pipe_RowsAttr : Pipe_Attr<"Rows", "rows"> {
 def Pipe_ColumnsAttr : Pipe_Attr<"Columns", "columns"> {
   let summary = "a value for each column of an accumulator, in registers";
   let description = [{
-    Lane t holds columns 2(t mod 4) and the next of each 8 columns, for all its rows: register
+    Of each 8 columns, lane t holds columns 2(t mod 4) and the next, the same for all rows: register
     `2 · (c/8) + (odd column)`.
   }];
 }
@@ -68,16 +68,16 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
   let mnemonic = "buffer";
   let summary = "stages of a tile in shared memory";
   let description = [{
-    Each stage is `rows` × `columns` row-major, with the 16-byte chunks of a row exchanged
-    so that eight rows of one chunk lie in different banks: chunk c of row r
-    stands at position `c xor (r mod 8)`. A row takes a multiple of 128 bytes: behind the last column is padding.
+    A stage has `rows` rows of `columns` elements, row-major. The 16-byte chunks of a row are permuted
+    so that the same chunk of eight consecutive rows lies in different banks: chunk c of row r
+    stands at position `c xor (r mod 8)`. Each row is padded to a multiple of 128 bytes.
 
-    With `panels` a stage is cut into panels of 64 columns (128 of 8 bits), the last one padded, one after the other, each with
-    rows of 128 bytes: what tensor copies write (SWIZZLE_128B) and wgmma reads.
+    With `panels` a stage is cut into panels of 64 columns (128 columns of 8-bit elements). The panels lie one after the other, each with
+    rows of 128 bytes; the last panel is padded. Tensor copies write this layout (SWIZZLE_128B), and wgmma reads it.
 
-    A buffer of f32 holds results on their way out: its chunks stand in their order, and a row takes 32 bytes more than a multiple of
-    128, so that four rows of a fragment lie in different banks. With `panels` it holds sums in the order of the workspace that they
-    are added to, 64 rows after 64 rows, without padding (FragmentOrder.h).
+    A buffer of f32 holds results before they are stored. Its chunks are not permuted. A row takes 32 bytes more than a multiple of
+    128, so that four rows of a fragment lie in different banks. A buffer of f32 with `panels` holds sums in the order of the workspace
+    to which they are added, 64 rows after 64 rows, without padding (FragmentOrder.h).
 
     Examples: `!pipe.buffer<2, [64, 80], bf16>`, `!pipe.buffer<1, [64, 128], f32>`, `!pipe.buffer<2, [80, 128], bf16, panels = true>`
   }];
@@ -94,9 +94,9 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRowBytes() const;
-    /// Bytes of an element.
+    /// Bytes of one element.
     int64_t getElementBytes() const { return getElementType().getIntOrFloatBitWidth() / 8; }
-    /// Columns of a panel, or of as many chunks: 128 bytes.
+    /// Columns of a panel: 128 bytes. Without panels: the columns of eight chunks of 16 bytes.
     int64_t getPanelColumns() const { return 128 / getElementBytes(); }
     int64_t getStageBytes() const { return getRows() * getRowBytes(); }
     int64_t getBytes() const { return getStages() * getStageBytes(); }
@@ -107,15 +107,15 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
   let mnemonic = "channel";
   let summary = "hands the stages of a buffer from a producer to consumers and back, or from consumers to consumers";
   let description = [{
-    For each stage two barriers in shared memory: *full*, which the producer's copies complete,
-    and *empty*, on which every warp that reads it arrives (PTX ISA, "mbarrier"). The n-th use
+    Each stage has two barriers in shared memory (PTX ISA, "mbarrier"): the producer's copies complete *full*,
+    and every warp that reads the stage arrives on *empty*. The n-th use
     of a channel, counted from 0, is of stage `n mod stages`, in phase `n / stages`.
 
-    With `parts` a use is handed over in that many parts of equal rows, each with barriers of its own, and part w
-    to warpgroup w of the consumers alone. `words`: how many 32-bit numbers a use carries, beside a stage or
-    alone: 0, or up to 4.
+    With `parts` a use is handed over in that many parts with equally many rows. Each part has its own barriers, and part w goes
+    to warpgroup w of the consumers only. `words`: how many 32-bit numbers a use carries, with or
+    without a stage: 0 to 4.
 
-    Through a channel that consumers publish to, they hand a buffer to each other: every warp of theirs arrives on *full*, too.
+    If consumers publish to the channel, they hand a buffer to each other. Then every warp of the consumers also arrives on *full*.
 
     Examples: `!pipe.channel<2>`, `!pipe.channel<1 parts = 3>`, `!pipe.channel<2 words = 4>`
   }];
@@ -127,7 +127,7 @@ def Pipe_ChannelType : TypeDef<Pipe_Dialect, "Channel"> {
   let assemblyFormat = "`<` $stages (`parts` `=` $parts^)? (`words` `=` $words^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// A full and an empty barrier of 8 bytes for each part of each stage; then the words, 16 bytes a stage.
+    /// Two barriers (full, empty) of 8 bytes for each part of each stage; then 16 bytes of words for each stage.
     int64_t getBarrierBytes() const { return 16 * getStages() * getParts(); }
     int64_t getBytes() const { return getBarrierBytes() + (getWords() ? 16 * getStages() : 0); }
   }];

@@ -1,11 +1,11 @@
-//===- Shares.h - What each warpgroup has of a buffer -----------*- C++ -*-===//
+//===- Shares.h - The share of a buffer that a warpgroup has ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sums leave by pipe.add_out: each warpgroup of the consumers writes and adds its own share of the
-// buffer. An output may lie over them by shares: then its buffer has a stage for each warpgroup,
-// and the stage lies in the share of that warpgroup. So no warpgroup waits for another one.
+// pipe.add_out adds sums to a workspace. Each warpgroup of the consumers writes and adds its own
+// share of the buffer. An output may lie over these sums, with one stage for each warpgroup. The
+// stage lies in the share of that warpgroup, so no warpgroup has to wait for another one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_DIALECTS_PIPE_SHARES_H
@@ -15,17 +15,17 @@
 
 namespace tesela::pipe {
 
-/// Rows of a warpgroup's products.
+/// The rows that one warpgroup has of a product (wgmma's M).
 inline constexpr int64_t rowsOfShare = 64;
 
-/// Bytes of `sums` that each of `consumers` warpgroups writes and adds by itself. They lie one
-/// behind the other from the begin of the buffer.
+/// Bytes of `sums` that each of `consumers` warpgroups writes and adds. The shares lie one after
+/// the other from the start of the buffer.
 inline int64_t bytesOfShare(BufferType sums, int64_t consumers) {
   return sums.getRows() * sums.getColumns() * sums.getElementBytes() / consumers;
 }
 
-/// Whether each of `consumers` warpgroups has a stage of `buffer` for its own rows of a tile that
-/// has `rows`.
+/// Whether `buffer` has one stage for each of `consumers` warpgroups, and each stage has room for
+/// the rows that a warpgroup has of a tile of `rows` rows.
 inline bool isByShares(BufferType buffer, int64_t rows, int64_t consumers) {
   return consumers > 1 && buffer.getStages() == consumers && buffer.getRows() == rowsOfShare &&
          rows == consumers * rowsOfShare;

@@ -19,12 +19,12 @@ defvar Tile_blocksOfScores = [{
 def Tile_ScoreOp : Tile_Op<"score", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "the hook for a variant's score";
   let description = [{
-    Gives `score(scale · x[i, j], b, h, hkv, q, k)`. Without a region it is a hook. Where a
+    Gives `score(scale · x[i, j], b, h, hkv, q, k)`. Without a region the op is a hook. If a
     variant's score is `s` itself, `tile-inline-variant` removes the op and
-    lets `tile.exponent_factor` carry the scale, if the kernel has one. `exact`: the region's ops are computed as they stand.
+    `tile.exponent_factor` applies the scale, if the kernel has that op. `exact`: the region's ops are computed as they stand, without approximations.
 
-    The tile's rows are those of one block, its columns those of the other: one has queries, the other
-    keys. Several heads can share the rows alone.
+    One block gives the tile's rows and the other its columns. One block is of queries, the other of
+    keys. Only the block of the rows can have several heads.
   }];
   let arguments = (ins Tile_AnyTile:$source, F32:$scale, Tile_BlockType:$rows,
                        Tile_BlockType:$columns, UnitAttr:$exact);
@@ -42,9 +42,9 @@ def Tile_ScoreGradientOp : Tile_Op<"score_gradient", [Pure, AllTypesMatch<["grad
   let summary = "the hook for the derivative of a variant's score";
   let description = [{
     Gives `gradient[i, j] · ∂score(s, b, h, hkv, q, k) / ∂s` at `s = scale · source[i, j]`. Without a region
-    it is a hook; `tile-inline-variant` fills it with the derivative of the score, or removes it where that
-    is 1. Piecewise functions have the derivative of the side that is computed, roundings and
-    comparisons none. The blocks are those of `tile.score`.
+    the op is a hook. `tile-inline-variant` fills it with the derivative of the score, or removes it if the
+    derivative is 1. A piecewise function has the derivative of the side that is computed. Roundings and
+    comparisons have the derivative 0. The blocks are those of `tile.score`.
 
     Example: `%ds = tile.score_gradient %dS of %qk scaled by %scale at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>`
   }];
@@ -61,10 +61,10 @@ def Tile_ScoreGradientOp : Tile_Op<"score_gradient", [Pure, AllTypesMatch<["grad
 }
 
 def Tile_ExponentFactorOp : Tile_Op<"exponent_factor", [Pure]> {
-  let summary = "what takes the values of `tile.score` to exponents of two";
+  let summary = "the factor that turns values of `tile.score` into exponents of two";
   let description = [{
-    log₂e, or scale · log₂e where a variant's score is `s` itself (a hook of
-    `tile-inline-variant`).
+    The factor is log₂e, or scale · log₂e if the variant's score is `s` itself. Until
+    `tile-inline-variant` decides between the two, the op is a hook.
   }];
   let arguments = (ins F32:$scale);
   let results = (outs F32:$factor);
@@ -74,10 +74,10 @@ def Tile_ExponentFactorOp : Tile_Op<"exponent_factor", [Pure]> {
 def Tile_MaskOp : Tile_Op<"mask", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "the hook for a variant's mask";
   let description = [{
-    Where `partial`: x[i, j] if `k < Sk` and `mask(b, h, hkv, q, k)`, else -inf. Where not: x.
-    Without a region it is a hook, and the mask is `true`. The blocks are those of `tile.score`; where
-    the columns are queries, `q < Sq` stands in the place of `k < Sk`: what rows beyond the end have is
-    not stored, and what columns beyond the end have must not be summed.
+    Gives x[i, j] if `partial` is false. If `partial` is true: x[i, j] where `k < Sk` and `mask(b, h, hkv, q, k)`, and -inf elsewhere.
+    Without a region the op is a hook, and the mask is `true`. The blocks are those of `tile.score`. If
+    the columns are queries, the condition is `q < Sq` instead of `k < Sk`: rows beyond the end are
+    not stored, but columns beyond the end would be summed.
   }];
   let arguments = (ins Tile_AnyTile:$source, I1:$partial, Tile_BlockType:$rows,
                        Tile_BlockType:$columns);
@@ -94,9 +94,9 @@ def Tile_MaskOp : Tile_Op<"mask", [Pure, AllTypesMatch<["source", "result"]>]> {
 def Tile_SinkOp : Tile_Op<"sink", [Pure]> {
   let summary = "the hook for a variant's sink: a term in each row's denominator";
   let description = [{
-    Gives `sink(b, h, hkv, q)` for each row, a natural logarithm. Without a region it is a hook, and there is no
-    term: -inf. It counts once a row: where the keys of a row are split over kernels, the one that combines
-    their results has the hook, not they.
+    Gives `sink(b, h, hkv, q)` for each row, a natural logarithm. Without a region the op is a hook, and it gives -inf: there is
+    no term. The sink counts once in a row. If several kernels share the keys of a row, only the kernel that combines
+    their results has this hook.
 
     ```mlir
     // the hook
@@ -151,8 +151,8 @@ def Tile_FinishOp : Tile_Op<"finish", [
         output[i, j] = o[i, j] / L[i],                   0 where L[i] = 0
         lse[i]       = ln 2 · (c · m[i] + log₂ L[i]),    -inf where L[i] = 0
 
-    With a sink z, L[i] + 2^(log₂e · z[i] - c · m[i]) stands in the place of L[i], computed without overflow; a
-    row without keys has the output 0 and lse[i] = z[i]. A sink of -inf changes nothing, one of NaN or +inf
+    With a sink z, L[i] + 2^(log₂e · z[i] - c · m[i]) replaces L[i], computed without overflow. A
+    row without keys then has the output 0 and lse[i] = z[i]. A sink of -inf changes nothing. A sink of NaN or +inf
     makes its row NaN.
   }];
   let arguments = (ins Tile_AnyTile:$o, Tile_AnyTile:$m, Tile_AnyTile:$l, F32:$factor,

@@ -12,8 +12,8 @@ include "tile/TileOpBase.td"
 def Tile_FirstColumnsOp : Tile_Op<"first_columns", [Pure]> {
   let summary = "the first columns of a tensor";
   let description = [{
-    `result[b, h, i, j] = view[b, h, i, j]` for the columns j that the result has, no more than the view's. Of a tile that is
-    loaded through it beside one of the view, at the same block, a GPU makes no second copy.
+    `result[b, h, i, j] = view[b, h, i, j]` for each column j of the result; the result has at most as many columns as the view. If a
+    kernel loads the same block from the result and from the view, a GPU copies it only once.
 
     Example: `%V = tile.first_columns %k : !tile.view<[B, Hkv, Sk, 576], bf16> -> !tile.view<[B, Hkv, Sk, 512], bf16>`
   }];

@@ -11,7 +11,7 @@
 
 namespace tesela::tile {
 
-/// What `custom<Extent>` prints by; it parses by parseExtent.
+/// The printer of `custom<Extent>` in assembly formats; parseExtent is its parser.
 inline void printExtent(mlir::OpAsmPrinter &printer, mlir::Operation *, mlir::Attribute extent) {
   printExtent(static_cast<mlir::AsmPrinter &>(printer), extent);
 }

@@ -10,12 +10,12 @@
 #define TESELA_TILE_DROPOUT_OPS
 
 def Tile_DropoutOp : Tile_Op<"dropout", [Pure, AllTypesMatch<["source", "result"]>]> {
-  let summary = "the hook for dropout: zeros in the place of dropped pairs";
+  let summary = "the hook for dropout: puts zeros in place of dropped pairs";
   let description = [{
-    Gives x[i, j], or 0 where the launch drops the pair of query and key. It is a hook:
-    `tile-lower-dropout` removes it from a kernel without dropout. Which pairs are dropped follows from the launch's
-    seed and offset and from b, h, q and k alone (`tile.bernoulli`), so all kernels of a launch drop the same ones.
-    What is kept is not scaled; that is `tile.dropout_scale`. The blocks are those of `tile.score`.
+    Gives x[i, j], or 0 where dropout drops the pair of query and key. The op is a hook:
+    `tile-lower-dropout` removes it from a kernel without dropout. Which pairs are dropped depends only on the launch's
+    seed and offset and on b, h, q and k (`tile.bernoulli`), so all kernels of a launch drop the same pairs.
+    The op does not scale the kept elements; `tile.dropout_scale` does. The blocks are those of `tile.score`.
 
     Example: `%x = tile.dropout %p at %rows, %keys : !tile.tile<[64, 32], f32>, !tile.block<query, 64>, !tile.block<key, 32>`
   }];
@@ -31,8 +31,8 @@ def Tile_DropoutOp : Tile_Op<"dropout", [Pure, AllTypesMatch<["source", "result"
 def Tile_DropoutScaleOp : Tile_Op<"dropout_scale", [Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "the hook for dropout's scale";
   let description = [{
-    Gives x[i, j] / (1 - p) with the launch's probability p, and 0 where p = 1: so a sum of kept terms has the
-    mean of the sum of all. `tile-lower-dropout` removes it from a kernel without dropout.
+    Gives x[i, j] / (1 - p), where p is the launch's dropout probability, and 0 if p = 1. With this scale the expected value of
+    a sum of kept terms is the sum of all terms. `tile-lower-dropout` removes it from a kernel without dropout.
 
     Example: `%y = tile.dropout_scale %x : !tile.tile<[64, 32], f32>`
   }];
@@ -42,11 +42,11 @@ def Tile_DropoutScaleOp : Tile_Op<"dropout_scale", [Pure, AllTypesMatch<["source
 }
 
 def Tile_BernoulliOp : Tile_Op<"bernoulli", [Pure]> {
-  let summary = "a tile of independent random truths, which any tile size and target gives alike";
+  let summary = "a tile of independent random bits, the same for every tile size and target";
   let description = [{
-    The element of query q and key k is true with the probability (high + low / 2^31) / 256. Four words of 32 bits
-    serve 16 pairs: those that agree in ⌊q/16⌋, ⌊k/16⌋, ⌊(q mod 8)/2⌋ and ⌊(k mod 8)/2⌋. So a warp's lane and its
-    neighbour have all of them in both orientations of a tile. With
+    The element of query q and key k is true with the probability (high + low / 2^31) / 256. Four 32-bit words
+    serve 16 pairs: those with the same ⌊q/16⌋, ⌊k/16⌋, ⌊(q mod 8)/2⌋ and ⌊(k mod 8)/2⌋. In an accumulator's encoding one lane
+    and its neighbour hold all 16 pairs, whether the rows are queries or keys. With
 
         c(i)    = 4 ⌊i/16⌋ + ⌊(i mod 8)/2⌋
         w       = Philox4x32 of 7 rounds, key 0, of the counter (keys ^ c(k), queries ^ c(q), w2, w3)
@@ -54,13 +54,13 @@ def Tile_BernoulliOp : Tile_Op<"bernoulli", [Pure]> {
         u       = bits 16 + j of w[0] to w[3], then bits j of these: 8 bits, the highest first
         v       = (w[0] ^ (w[1] rotated left by 13)) mod 2^31
 
-    it is true where u < high, or u = high and v < low, for 0 <= high < 256 and 0 <= low <= 2^31. v is shared by the
-    16 pairs and extends the comparison where u alone does not decide it, once in 256 times.
+    the element is true if u < high, or if u = high and v < low, for 0 <= high < 256 and 0 <= low <= 2^31. The
+    16 pairs share v, which decides the comparison if u = high: once in 256 times.
 
     Philox: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC'11.
 
-    Rows are queries from `first_row` on and columns keys from `first_column` on, both multiples of 16; with
-    `transposed` rows are keys and columns queries. The words `keys` and `queries` belong to the axes, whichever has the rows.
+    Rows are queries from `first_row` on and columns are keys from `first_column` on, both multiples of 16. With
+    `transposed` rows are keys and columns queries; the operands `keys` and `queries` still belong to the keys and the queries.
 
     Example: `%t = tile.bernoulli %high, %low from %a, %b, %c, %d at %q, %k : !tile.tile<[64, 32], i1>`
   }];

@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An extent is an attribute:
-//   IntegerAttr (i64)    a number; ShapedType::kDynamic is `?`, known at launch
-//   SymbolAttr           a template's parameter, or of a view an extent of the launch
+//   IntegerAttr (i64)    a number; ShapedType::kDynamic is `?`: known only at launch
+//   SymbolAttr           a parameter of a template; in a view also an extent of the launch
 //   ExtentExprAttr       left + right, left * right, left ceildiv right
 //
 //===----------------------------------------------------------------------===//
@@ -19,10 +19,10 @@
 
 namespace tesela::tile {
 
-/// The extent that is the number `value`.
+/// The number `value` as an extent.
 mlir::Attribute getExtent(mlir::MLIRContext *context, int64_t value);
 
-/// `extent`'s number; nothing where it is `?` or holds a symbol.
+/// The number of `extent`; nullopt if it is `?` or contains a symbol.
 std::optional<int64_t> staticExtent(mlir::Attribute extent);
 
 /// The extents of a launch: B H Hkv Sq Sk, in the order in which kernels take them.
@@ -31,7 +31,7 @@ llvm::ArrayRef<llvm::StringRef> launchExtents();
 /// Whether `extent` is `?`.
 bool isDynamicExtent(mlir::Attribute extent);
 
-/// False only where the two are known and differ: unequal symbols are unknown.
+/// False only if both are known and differ. Different symbols may have equal values.
 bool mayBeEqual(mlir::Attribute a, mlir::Attribute b);
 
 // extent  ::= primary ((`+` | `*` | `ceildiv`) primary)?

@@ -60,7 +60,7 @@ LogicalResult PutOp::verify() {
                        << " axes, one for each index, got " << view;
 }
 
-/// The tile of a hook, and the arguments of its body where it is filled.
+/// Checks the tile of a hook, and the arguments of its body if it has one.
 static LogicalResult verifyHook(Operation *op, Value gradient, ArrayRef<Attribute> extents,
                                 Region &body, ArrayRef<Type> arguments) {
   auto tile = cast<TileType>(gradient.getType());

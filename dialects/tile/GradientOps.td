@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The hooks for the derivatives by a variant's parameters, and what they add to.
+// The hooks for the derivatives by a variant's parameters, and the ops that add up gradients.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TILE_GRADIENT_OPS
@@ -22,8 +22,8 @@ def Tile_ScorePartialsOp : Tile_Op<"score_partials", [
   let summary = "the hook for the derivatives of a variant's score by its parameters";
   let description = [{
     Adds `gradient[i, j] · ∂score(s, b, h, hkv, q, k) / ∂t` at `s = scale · source[i, j]` to the gradient of each parameter t that is
-    asked for. Where a pair does not exist, or is masked, `gradient` is 0: it adds nothing, whatever its derivative is. Without a region it is a hook, and does nothing; `tile-inline-variant` fills it with the
-    additions, in which the gradient is still left out. Rows are queries.
+    requested. If a pair does not exist or is masked, `gradient` is 0, and the pair adds nothing even if its derivative is NaN or inf. Without a region
+    the op is a hook and does nothing. `tile-inline-variant` fills it with the additions, still without the factor `gradient`. Rows are queries.
 
     ```mlir
     // the hook
@@ -55,8 +55,8 @@ def Tile_ScorePartialsOp : Tile_Op<"score_partials", [
 def Tile_SinkPartialsOp : Tile_Op<"sink_partials", [MemoryEffects<[MemRead, MemWrite]>, NoTerminator]> {
   let summary = "the hook for the derivatives of a variant's sink by its parameters";
   let description = [{
-    Adds `gradient[i] · ∂sink(b, h, hkv, q) / ∂t` to the gradient of each parameter t that is asked for, for each row that
-    exists. Likewise (`tile.score_partials`).
+    Adds `gradient[i] · ∂sink(b, h, hkv, q) / ∂t` to the gradient of each parameter t that is requested, for each row that
+    exists. It is a hook like `tile.score_partials`.
 
     Example: `tile.sink_partials %dZ at %rows : !tile.tile<[64], f32>, !tile.block<query, 64>`
   }];
@@ -73,13 +73,13 @@ def Tile_SinkPartialsOp : Tile_Op<"sink_partials", [MemoryEffects<[MemRead, MemW
 def Tile_CollectOp : Tile_Op<"collect", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "adds a number to an exact sum";
   let description = [{
-    Adds `value` to the exact sum of element `clamp(i, 0, n - 1), …` of a tensor, if no extent n is 0. An exact sum holds each
-    addition without a rounding (`targets/common/ExactSums.h`), so that work items may add in any order and the sum has the
-    same bits each time. The view holds the sums of all elements of the tensor, `[words, n, …, 2]`: its first and its last axis are
-    the sum's own. The result is `value`.
+    Adds `value` to the exact sum of the element `clamp(i, 0, n - 1), …` of a tensor; does nothing if an extent n is 0. An exact sum holds
+    all additions without rounding (`targets/common/ExactSums.h`). Work items may therefore add in any order, and the sum has the
+    same bits each time. The view holds the sums of all elements of the tensor, `[words, n, …, 2]`: its first and its last axis
+    belong to the representation of one sum. The result is `value`.
 
-    It stands in hooks, in `tile.add_lines`, and in the body of a `tile.map` that a `tile.perform` uses: what the body yields follows from
-    its result.
+    The op stands in hooks, in `tile.add_lines`, and in the body of a `tile.map` whose result a `tile.perform` uses. In a map the yielded value must
+    depend on the op's result.
 
     Example: `%c = tile.collect %x into %slope_sums[%h] : !tile.view<[?, ?, ?], i32>`
   }];
@@ -90,12 +90,12 @@ def Tile_CollectOp : Tile_Op<"collect", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Tile_DepositOp : Tile_Op<"deposit", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "adds a number to an element that nobody else adds to at that time";
+  let summary = "adds a number to an element to which no other thread adds at that time";
   let description = [{
-    `view[i, …] += value` in f32; nothing where the value is 0, and an index may be outside of the view only there. In a kernel each element belongs to one
-    work item, whose loops say the order of the additions, and in a map to one element of the tile. The result is `value`.
+    `view[i, …] += value` in f32. Does nothing if the value is 0; only then an index may be outside the view. Each element belongs to one
+    work item, whose loops fix the order of the additions. In a map each element of the view belongs to one element of the tile. The result is `value`.
 
-    It stands in hooks, and in maps as `tile.collect` does.
+    The op stands in hooks, and in maps like `tile.collect`.
 
     Example: `%c = tile.deposit %x into %bias_gradient[%h, %q, %k] : !tile.view<[?, ?, ?], f32>`
   }];
@@ -106,12 +106,12 @@ def Tile_DepositOp : Tile_Op<"deposit", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Tile_PutOp : Tile_Op<"put", [MemoryEffects<[MemWrite]>]> {
-  let summary = "stores a number in an element that one work item alone has";
+  let summary = "stores a number in an element that belongs to one work item";
   let description = [{
-    `view[i, …] = value`, rounded to the view's type; nothing where an index is outside of the view. In a kernel each element belongs to one
-    work item, and in a map to one element of the tile. The result is `value`.
+    `view[i, …] = value`, rounded to the view's type. Does nothing if an index is outside the view. Each element belongs to one
+    work item. In a map each element of the view belongs to one element of the tile. The result is `value`.
 
-    It stands in maps as `tile.collect` does.
+    The op stands in maps like `tile.collect`.
 
     Example: `%c = tile.put %x into %bias_gradient[%h, %q, %k] : !tile.view<[?, ?, ?], bf16>`
   }];
@@ -124,8 +124,8 @@ def Tile_PutOp : Tile_Op<"put", [MemoryEffects<[MemWrite]>]> {
 def Tile_ExactSumOp : Tile_Op<"exact_sum", [Pure]> {
   let summary = "the value of an exact sum";
   let description = [{
-    The f32 of the exact sum that `tile.collect` adds to, 0 where an extent is 0: rounded twice, to f64 and to f32. NaN where something that was
-    added was infinite or NaN. No kernel reads a sum that it adds to.
+    The exact sum to which `tile.collect` adds, rounded to f64 and then to f32. It is 0 if an extent is 0, and NaN if an added value
+    was infinite or NaN. A kernel must not read a sum to which it adds.
 
     Example: `%g = tile.exact_sum %slope_sums[%h] : !tile.view<[?, ?, ?], i32>`
   }];
@@ -138,7 +138,7 @@ def Tile_ExactSumOp : Tile_Op<"exact_sum", [Pure]> {
 def Tile_AddLinesOp : Tile_Op<"add_lines", [MemoryEffects<[MemRead, MemWrite]>, NoTerminator]> {
   let summary = "adds the sums of a tile's lines to memory";
   let description = [{
-    Runs its body, which holds `tile.collect`, once for each line of x: with the sum of the line, and the row and the column
+    Runs its body, which contains `tile.collect`, once for each line of x. The arguments are the sum of the line, and the row and the column
     of one of its elements.
 
     | lines | the sum | of each |
@@ -147,7 +147,7 @@ def Tile_AddLinesOp : Tile_Op<"add_lines", [MemoryEffects<[MemRead, MemWrite]>, 
     | `columns` | Σᵢ x[i, j] | column |
     | `diagonals` | Σᵢ x[i, i + d] | d |
 
-    The order within a sum is fixed. Where a `tile.add_kept` stands behind the loops around it, sums of diagonals may be kept until then.
+    The order within a sum is fixed. If a `tile.add_kept` follows the loops around the op, the op may keep sums of diagonals until then.
 
     Example:
     ```mlir
@@ -168,11 +168,11 @@ def Tile_AddLinesOp : Tile_Op<"add_lines", [MemoryEffects<[MemRead, MemWrite]>, 
 }
 
 def Tile_AddKeptOp : Tile_Op<"add_kept", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "adds to memory what tile.add_lines has kept";
+  let summary = "adds the sums that tile.add_lines has kept to memory";
   let description = [{
-    A diagonal goes through several tiles. So a thread may keep the sum of a line, and add the next line's to it while both are of one
-    element, before it adds it to memory (`tile.add_lines`). This op stands behind the loops with `tile.add_lines`: what is still kept is added then. The order within
-    what is kept is that of the loops.
+    A diagonal goes through several tiles. A thread may therefore keep the sum of a line (`tile.add_lines`) and add the next line's sum to it, as long as both
+    belong to the same element. It adds the sum to memory later. This op follows the loops that contain `tile.add_lines` and adds all sums that are still kept.
+    The order within a kept sum is that of the loops.
 
     Example: `tile.add_kept`
   }];
@@ -181,10 +181,10 @@ def Tile_AddKeptOp : Tile_Op<"add_kept", [MemoryEffects<[MemRead, MemWrite]>]> {
 }
 
 def Tile_PerformOp : Tile_Op<"perform", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "does what the body of a map adds to memory";
+  let summary = "performs the additions and stores in the body of a map";
   let description = [{
-    The operand comes from a `tile.map` whose body adds to memory (`tile.collect`, `tile.deposit`, `tile.put`): once for each element, also of
-    what the tile has beyond the end of its block. A map without this op adds nothing; it has one user, this op.
+    The operand is the result of a `tile.map` whose body writes to memory (`tile.collect`, `tile.deposit`, `tile.put`). The body runs once for each element,
+    also for elements beyond the end of the block. Without this op such a map does nothing. This op is the map's only user.
 
     Example: `tile.perform %additions : !tile.tile<[64, 32], f32>`
   }];

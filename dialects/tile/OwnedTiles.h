@@ -1,4 +1,4 @@
-//===- OwnedTiles.h - Tiles of a gradient that are stored once --*- C++ -*-===//
+//===- OwnedTiles.h - Gradients that a kernel stores once -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,8 +9,8 @@
 
 namespace tesela::tile {
 
-/// Of a kernel that sums the gradient of one tensor with an element for each query and key: it
-/// stores all elements, each once, and needs no zeros before it. `tile-own-tiles` decides it.
+/// An attribute of a kernel that sums the gradient of one tensor with an element for each query and
+/// key. It stores each element exactly once, so no launch sets it to 0. `tile-own-tiles` sets it.
 inline constexpr llvm::StringLiteral ownsTilesAttr = "tile.owns_tiles";
 
 } // namespace tesela::tile

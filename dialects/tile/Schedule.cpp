@@ -83,7 +83,7 @@ Schedule Schedule::withoutRoles() const {
   return plain;
 }
 
-/// "name = value, …" of the fields that `prints` chooses.
+/// "name = value, …" for the fields that `prints` selects.
 static std::string join(const Schedule &schedule,
                         llvm::function_ref<bool(const ScheduleField &)> prints) {
   std::string text;
@@ -100,7 +100,7 @@ std::string Schedule::text() const {
 }
 
 std::string Schedule::pinnedText() const {
-  bool isHost = lanes > 0;
+  bool isHost = vectorLength > 0;
   return join(*this, [&](const ScheduleField &field) {
     return field.scope == ScheduleScope::common || (field.scope == ScheduleScope::host) == isHost ||
            !field.isDefault(*this);

@@ -15,7 +15,7 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << '<' << getChoices().text() << '>';
 }
 
-/// A value as its text: a word or a whole number.
+/// Reads a value into a text: a word or an integer.
 static ParseResult parseValue(AsmParser &parser, std::string &value) {
   StringRef word;
   if (succeeded(parser.parseOptionalKeyword(&word))) {

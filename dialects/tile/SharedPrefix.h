@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where all sequences of a batch begin with the same keys, a plan has three kinds of kernels
-// (tile-share-prefix): those of the prefix, for which the tokens of all sequences are rows of one;
-// those of the suffixes; and one that joins both. A kernel's attribute says which it is, to the
-// passes that place its views and fill its hooks, and to the launch plan.
+// If all sequences of a batch begin with the same keys, a plan has three kinds of kernels
+// (tile-share-prefix). Kernels of the prefix treat the tokens of all sequences as rows of one
+// sequence. Kernels of the suffixes handle each sequence. One kernel joins both results. The
+// attribute says which kind a kernel is. Passes and the launch plan read it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TILE_SHAREDPREFIX_H
@@ -18,12 +18,12 @@
 
 namespace tesela::tile {
 
-/// Of a kernel: "prefix", "suffix" or "join".
+/// An attribute of a kernel: "prefix", "suffix" or "join".
 inline constexpr llvm::StringLiteral prefixPartAttr = "tile.prefix_part";
 
 enum class PrefixPart { Prefix, Suffix, Join };
 
-/// Nothing where no prefix is shared.
+/// Nullopt if no prefix is shared.
 inline std::optional<PrefixPart> prefixPartOf(KernelOp kernel) {
   auto name = kernel->getAttrOfType<mlir::StringAttr>(prefixPartAttr);
   if (!name)
@@ -33,15 +33,15 @@ inline std::optional<PrefixPart> prefixPartOf(KernelOp kernel) {
                             : PrefixPart::Join;
 }
 
-/// Whether its launch has one batch, whose queries are the tokens of all sequences.
+/// Whether the kernel's launch has one batch, whose queries are the tokens of all sequences.
 inline bool isOfTokens(KernelOp kernel) {
   std::optional<PrefixPart> part = prefixPartOf(kernel);
   return part && *part != PrefixPart::Suffix;
 }
 
-/// What such a plan takes besides, as captured tensors: the pages of the prefix, i32[1, pages], and
-/// its number of keys, i32[1]; of each token its position, the number of its sequence, and the
-/// number of that one's keys, i32[tokens]. A kernel's arguments have `$` before the name.
+/// The additional captured tensors of such a plan. The prefix has its pages, i32[1, pages], and
+/// its number of keys, i32[1]. Each token has its position, the number of its sequence, and the
+/// number of keys of that sequence, i32[tokens] each. Kernel arguments have `$` before the name.
 namespace shared_prefix {
 inline constexpr llvm::StringLiteral table = "prefix_table", length = "prefix_length",
                                      positions = "query_positions", sequences = "query_sequences",

@@ -33,9 +33,9 @@ def Tile_ExtentOperator : I32EnumAttr<"ExtentOperator", "how an extent is comput
 def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
   let summary = "an extent computed from two";
   let description = [{
-    `left + right`, `left * right` or `left ceildiv right`; operands are integers,
+    `left + right`, `left * right` or `left ceildiv right`. Operands are integers,
     symbols or, in parentheses, expressions: `#tile.extent<(d ceildiv 16) * 16>`. Inside a type
-    it is written plainly: `!tile.tile<[block_m, (d ceildiv 16) * 16], f32>`.
+    only the expression is written: `!tile.tile<[block_m, (d ceildiv 16) * 16], f32>`.
   }];
   let parameters = (ins EnumParameter<Tile_ExtentOperator>:$op, "::mlir::Attribute":$left,
                         "::mlir::Attribute":$right);
@@ -54,32 +54,32 @@ def Tile_Role : I32EnumAttr<"Role", "what a launch does with a tensor", [
 def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
   let summary = "every choice about how a kernel runs";
   let description = [{
-    Chosen once, before bind (compiler/schedule: heuristic, then the caller's overrides),
-    verified against the chip's facts there, and only obeyed afterwards. The fields, their limits and their defaults
-    stand in ScheduleFields.def; a default may be left out, except those of the first five fields.
+    The schedule is chosen once, before bind (compiler/schedule: a heuristic, then the caller's overrides),
+    and verified there against the chip's facts. Passes obey it and change nothing. ScheduleFields.def has the fields, their limits and their
+    defaults. A default may be left out, except in the first five fields.
 
     | field | meaning |
     |---|---|
-    | `block_m` | rows of queries of a work item |
+    | `block_m` | query rows of a work item |
     | `heads` | query heads of one key/value head that share those rows, position by position; 1, the default: a work item has one head |
-    | `block_n` | rows of keys of one step |
-    | `stages` | buffers of K and of V: 1 loads and waits, n prefetches n - 1 blocks |
+    | `block_n` | key rows of one step of the loop |
+    | `stages` | buffers of K and of V: with 1, a step loads and waits; with n, n - 1 blocks are prefetched |
     | `warps` | warps of a thread block (GPU) |
-    | `q_in_registers` | the query tile is kept in registers (GPU) |
-    | `consumers` | warpgroups that compute beside one that copies (sm_90a); 0, the default: all warps do both |
-    | `reference` | what exponents are relative to; `follow`, the default: the row's maximum so far; `lazy`: it follows only when the maximum has grown by 2^8 (GPU); `recompute`: as `lazy`, but found by looking at the exponentials' sum, and the block is computed again (GPU) |
-    | `overlap` | a block's second product runs beside the next block's first (consumers) |
+    | `q_in_registers` | the query tile stays in registers (GPU) |
+    | `consumers` | warpgroups that compute, besides one that copies (sm_90a); 0, the default: all warps copy and compute |
+    | `reference` | the number that is subtracted in a row's exponentials. `follow`, the default: the row's maximum so far. `lazy`: an earlier maximum, replaced when the maximum has grown by 2^8 (GPU). `recompute`: as `lazy`, but the kernel tests the sum of the exponentials, and computes the block again if the reference must change (GPU) |
+    | `overlap` | a block's second product runs beside the next block's first product (consumers) |
     | `turns` | warpgroups start the products of their blocks one after the other (overlap) |
-    | `persistent` | a thread block for each multiprocessor takes work items until none is left (consumers) |
-    | `group_keys` | work items come in groups of key/value heads that have this many keys together, so that a cache holds them; 0: head by head |
-    | `last_keys_first` | a row's blocks of keys in descending order |
-    | `query_stages` | buffers of Q: 1, the default: a work item's queries are loaded when the last item's have been read; 2: while they are (persistent). Of gradients: of what a work item owns, keys and values or queries |
-    | `late_stages` | buffers of what only products between a loop's first and last read; 0, the default: `stages` (consumers) |
-    | `split_outputs` | each output of a kernel with products has a kernel of its own (GPU) |
-    | `output_buffer` | the output leaves through a buffer of its own, not through the queries' (consumers) |
-    | `lanes` | f32 numbers of a vector (host); 0, the default: as many as the CPU's vectors have |
-    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `lanes` (host); 0, the default: what suits the CPU's registers. `product_rows` of gradients without consumers: the rows of a product that a warp has, a multiple of 16 |
-    | `product_pairs` | products of bf16 multiply and add two of a row at a time (host, AVX512-BF16) |
+    | `persistent` | each multiprocessor runs one thread block, which takes work items until none is left (consumers) |
+    | `group_keys` | work items are ordered in groups of up to 16 key/value heads; a group has at most about this many keys, so that they fit into a cache. 0: each key/value head is a group |
+    | `last_keys_first` | a row's blocks of keys run in descending order |
+    | `query_stages` | buffers of Q. 1, the default: a work item's queries are loaded after the previous item's queries have been read. 2: while they are read (persistent). In gradients: buffers of the tensors that a work item owns, keys and values or queries |
+    | `late_stages` | buffers of tensors that only the products between a loop's first and last product read; 0, the default: `stages` (consumers) |
+    | `split_outputs` | each output of a kernel with products gets its own kernel (GPU) |
+    | `output_buffer` | the output has its own buffer in shared memory and does not reuse the queries' buffer (consumers) |
+    | `vector_length` | f32 elements of a CPU vector (host); 0, the default: as many as the CPU's vectors have |
+    | `product_rows`, `product_vectors` | the block of a product's result that stays in registers, in rows and in vectors of `vector_length` elements (host); 0, the default: what fits the CPU's registers. `product_rows` of gradients without consumers: the rows of a product that one warp has, a multiple of 16 |
+    | `product_pairs` | products of bf16 multiply and add two elements of a row at a time (host, AVX512-BF16) |
 
     Example: `#tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 4, q_in_registers = false>`
   }];

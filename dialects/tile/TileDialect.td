@@ -12,21 +12,21 @@ def Tile_Dialect : Dialect {
   let cppNamespace = "::tesela::tile";
   let summary = "tiled algorithms, before a machine is chosen";
   let description = [{
-    `tile` is about mathematics: blocks of rows of global tensors, tiles of
+    `tile` describes algorithms: blocks of rows of global tensors, tiles of
     values, products, row reductions and the steps of the online softmax. It
-    knows neither memories nor threads.
+    knows nothing of memory spaces or threads.
 
     A *template* is a `tile.kernel` with parameters. Extents and element types
-    are attributes and types that may name a parameter; a template verifies
-    before it is bound, where unequal symbols mean *unknown*. The pass
-    `tile-bind` replaces the parameters, after which unequal extents are errors.
+    are attributes and types that may name a parameter. A template is verified
+    before it is bound; then different symbols may be equal. The pass
+    `tile-bind` replaces the parameters. After it, unequal extents are errors.
 
-    **Blocks.** A `!tile.block<axis, n>` is a box of a view: a batch, a head and
-    `n` consecutive rows from `first`, of which those from `limit` on do not
+    **Blocks.** A `!tile.block<axis, n>` is part of a view: a batch, a head and
+    `n` consecutive rows from `first` on. Rows from `limit` on do not
     exist: they load as zeros and are not stored.
 
-    **Hooks.** `tile.score` and `tile.mask` without a region are the places
-    where a variant goes; `tile-inline-variant` fills them.
+    **Hooks.** `tile.score` and `tile.mask` without a region are hooks:
+    `tile-inline-variant` puts the variant there.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let useDefaultAttributePrinterParser = 1;

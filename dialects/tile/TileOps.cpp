@@ -13,7 +13,7 @@ using namespace tesela::tile;
 #define GET_OP_CLASSES
 #include "tile/TileOps.cpp.inc"
 
-/// The terminator of a region without results, as parsers add it.
+/// The terminator that parsers add to a region without results.
 void YieldOp::build(OpBuilder &, OperationState &) {}
 
 static bool isElement(Type type, Type expected) {
@@ -115,7 +115,7 @@ LogicalResult PagedOp::verify() {
   return verifyPlaced(*this, view, getResult().getType());
 }
 
-/// `columns`: null where the tile has all of the view's.
+/// `columns` is null if the tile has all columns of the view.
 static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block, BlockType columns,
                                   TileType tile) {
   if (view.getRank() != 3 && view.getRank() != 4)
@@ -125,7 +125,8 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
                                 "columns, got "
                              << view;
   SmallVector<Attribute> expected = {block.getExtent()};
-  // Of a block of one row a tile of one extent has the columns, or in its first place the value.
+  // For a block of one row, a tile of one extent has the columns of that row; if the view has only
+  // one number for each row, the tile has it in its first element.
   bool isOneRow = !columns && tile.getRank() == 1 && staticExtent(block.getExtent()) == 1;
   if (isOneRow) {
     std::optional<int64_t> has = staticExtent(tile.getExtents()[0]), needs = 1;
@@ -345,8 +346,8 @@ static LogicalResult verifyScores(Operation *op, Value source, BlockType rows, B
   return verifyF32(op, "scores", tile);
 }
 
-/// The body of a filled hook: `indices` i32 (b h hkv q k), behind a score where there is one; one
-/// result.
+/// Checks the body of a filled hook: it takes a score (`withScore`), then `indices` numbers i32
+/// (b h hkv q k), and yields one result.
 static LogicalResult verifyHook(Operation *op, Region &body, bool withScore, unsigned indices,
                                 Type result) {
   if (body.empty())

@@ -128,7 +128,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false, /*printBlockTerminators=*/false);
 }
 
-/// The names that stand in `extent`.
+/// Appends the names of all symbols in `extent`.
 static void collectSymbols(Attribute extent, SmallVectorImpl<StringRef> &names) {
   if (auto symbol = dyn_cast<SymbolAttr>(extent)) {
     names.push_back(symbol.getName());
@@ -138,7 +138,7 @@ static void collectSymbols(Attribute extent, SmallVectorImpl<StringRef> &names) 
   }
 }
 
-/// A view of the kernel's own: no captured tensor.
+/// Checks an argument that is a view but not a captured tensor.
 static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) {
   auto emitError = [&] {
     return kernel.emitOpError() << "argument '" << kernel.getArgumentName(index) << "' ";
@@ -168,7 +168,8 @@ static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) 
   return success();
 }
 
-/// The interface: roles where they belong, and extents that mean something to the caller.
+/// Checks the roles and the extents: only the kernel's own views have roles, and every name in an
+/// extent is known to the caller.
 static LogicalResult verifyInterface(KernelOp kernel) {
   if (std::optional<ArrayAttr> roles = kernel.getArgumentRoles()) {
     if (roles->size() != kernel.getArgumentNames().size())

@@ -22,7 +22,7 @@ void TileDialect::registerTypes() {
       >();
 }
 
-/// `f32`, or the bare name of a template's parameter.
+/// A builtin type such as `f32`, or the name of a template's parameter.
 static ParseResult parseElementType(AsmParser &parser, Type &type) {
   OptionalParseResult builtin = parser.parseOptionalType(type);
   if (builtin.has_value())
@@ -101,9 +101,7 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
 
 int64_t TileType::getExtent(int64_t axis) const { return *staticExtent(getExtents()[axis]); }
 
-bool TileType::isSingleRow() const {
-  return getRank() == 2 && staticExtent(getExtents()[0]) == 1;
-}
+bool TileType::isSingleRow() const { return getRank() == 2 && staticExtent(getExtents()[0]) == 1; }
 
 bool TileType::isBound() const {
   return !isa<ElementParamType>(getElementType()) &&

@@ -22,9 +22,9 @@ def Tile_ElementParamType : Tile_Type<"ElementParam", "element"> {
 def Tile_TileType : Tile_Type<"Tile", "tile"> {
   let summary = "a block of values";
   let description = [{
-    One extent (a value for each row) or two (rows, columns); the last is
-    contiguous where it is loaded from memory. A tile of a single row, [1, columns], has a value for each column. The encoding says where the
-    elements live; it is absent before `pipe-assign-fragments`.
+    A tile has one extent (a value for each row) or two (rows, columns). Tiles are row-major, and a row is
+    contiguous in memory where it is loaded. A tile with a single row, [1, columns], has a value for each column. The encoding says where the
+    elements live; there is none before `pipe-assign-fragments`.
 
     Examples: `!tile.tile<[block_m, d_qk], input>`, `!tile.tile<[128], f32>`,
     `!tile.tile<[128, 64], f32, #pipe.accumulator<warps = 4>>`
@@ -39,9 +39,9 @@ def Tile_TileType : Tile_Type<"Tile", "tile"> {
     int64_t getRank() const { return getExtents().size(); }
     /// The extent of `axis`; only after bind.
     int64_t getExtent(int64_t axis) const;
-    /// Two extents, of which the first is 1: a value for each column.
+    /// Whether the tile has two extents, of which the first is 1: a value for each column.
     bool isSingleRow() const;
-    /// No parameter is left in it.
+    /// Whether no extent or type is a template's parameter.
     bool isBound() const;
     TileType withEncoding(::mlir::Attribute encoding) const;
     TileType withElementType(::mlir::Type type) const;
@@ -52,12 +52,12 @@ def Tile_ViewType : Tile_Type<"View", "view"> {
   let summary = "a strided global tensor";
   let description = [{
     An extent is a number, a parameter of the template, an extent of the launch (`B H Hkv Sq Sk`)
-    or what is computed of these; `?` is any. Those that name extents of the launch are what the
-    launch's arguments are held against.
+    or an expression of these; `?` allows any extent. A launch checks its arguments against the
+    extents of the launch that the type names.
 
-    Strides are arguments of the launch and no part of the type. Views that are loaded and stored
-    in tiles are [batch, head, position, D] whatever the strides, with the last stride 1. A
-    `contiguous` view is row-major without gaps, so that the kernel takes no strides; of rank 3 it
+    Strides are arguments of the launch and no part of the type. Views whose tiles are loaded and
+    stored are [batch, head, position, D], with any strides except that the last one is 1. A
+    `contiguous` view is row-major without gaps, so the kernel takes no strides; with rank 3 it
     is [batch, head, position], a number for each row.
     A captured tensor of bool is a view of i8.
 
@@ -75,10 +75,10 @@ def Tile_ViewType : Tile_Type<"View", "view"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     int64_t getRank() const { return getExtents().size(); }
-    /// What `tile.read` makes of an element: i32 of integers, f32 of floats; null of an element
-    /// type that is a template's parameter.
+    /// The type to which `tile.read` widens an element: i32 for integers, f32 for floats; null if the element
+    /// type is a template's parameter.
     ::mlir::Type getReadType() const;
-    /// The static extent of `axis`, or nothing where it is known at launch only.
+    /// The static extent of `axis`; nullopt if it is known only at launch.
     std::optional<int64_t> getStaticExtent(int64_t axis) const;
   }];
 }
@@ -93,12 +93,12 @@ def Tile_Axis : I32EnumAttr<"Axis", "what the rows of a block are", [
 def Tile_BlockType : Tile_Type<"Block", "block"> {
   let summary = "a batch, a head and consecutive rows of a view";
   let description = [{
-    Four numbers: batch, head, first row, and the limit from which on rows do not
-    exist. `query` blocks carry the query head, `key` blocks the key/value head.
+    A block is four numbers: batch, head, first row, and a limit. Rows from the limit on do not
+    exist. Blocks of queries have a query head, blocks of keys have a key/value head.
 
-    A block of `heads` query heads packs them (the row map): row i of it is that of
-    head `head + i mod heads` at position `first + i / heads`. They share a key/value head; heads
-    beyond those that do so do not exist. `heads` is 1 where it is left out.
+    A block of several `heads` packs query heads of one key/value head (the row map): row i belongs to
+    head `head + i mod heads` at position `first + i / heads`. Heads beyond the last query head of that
+    key/value head do not exist. `heads` is 1 if it is left out.
 
     Examples: `!tile.block<query, block_m, heads>`, `!tile.block<key, 64>`
   }];
@@ -109,9 +109,9 @@ def Tile_BlockType : Tile_Type<"Block", "block"> {
   let extraClassDeclaration = [{
     /// Rows of the block; only after bind.
     int64_t getRows() const;
-    /// Heads that share its rows; only after bind.
+    /// Number of heads that share its rows; only after bind.
     int64_t getHeadCount() const;
-    /// Positions of a head; only after bind.
+    /// Number of positions of a head; only after bind.
     int64_t getPositions() const { return getRows() / getHeadCount(); }
   }];
 }
@@ -119,7 +119,7 @@ def Tile_BlockType : Tile_Type<"Block", "block"> {
 def Tile_FoundBlocksType : Tile_Type<"FoundBlocks", "found_blocks"> {
   let summary = "a sequence of blocks of keys, or of queries";
   let description = [{
-    What `tile.find_blocks` gives, of blocks with so many keys (or positions of queries).
+    The result of `tile.find_blocks`. A block has `rows` keys (or positions of queries).
 
     Examples: `!tile.found_blocks<64>`, `!tile.found_blocks<64, query>`
   }];

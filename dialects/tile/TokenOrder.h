@@ -1,4 +1,4 @@
-//===- TokenOrder.h - Work items of sequences in a row ----------*- C++ -*-===//
+//===- TokenOrder.h - Work items over packed sequences ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,10 +14,10 @@
 
 namespace tesela::tile {
 
-/// Of a `tile.sequence` whose rows are `tile.work`'s: the kernel's argument with the starts of the
-/// sequences, and one whose axis 2 has their tokens (an array of two numbers). The work map may
-/// then have a row of blocks of the tokens each, instead of as many for each sequence as the
-/// longest may need, most of which are empty. A target that does not know it is right, too.
+/// An attribute of a `tile.sequence` of `tile.work`'s rows: an array of two argument numbers. The
+/// first argument has the starts of the sequences; axis 2 of the second has their tokens. With it
+/// the work map may have one block for each block of tokens, not as many blocks for each sequence
+/// as the longest one may need, of which most are empty. A target may ignore the attribute.
 inline constexpr llvm::StringLiteral tokenOrderAttr = "tile.token_order";
 
 } // namespace tesela::tile

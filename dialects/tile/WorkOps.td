@@ -12,10 +12,10 @@ include "tile/TileOpBase.td"
 def Tile_LeaveOp : Tile_Op<"leave", [MemoryEffects<[MemWrite]>]> {
   let summary = "ends a work item that has nothing to do";
   let description = [{
-    Where `condition` holds, nothing behind it happens in this work item: no load, no product, no store. It follows from numbers
-    that are the same for all threads, and it stands in the kernel itself, not in a loop or a branch. Where a thread block has
-    roles (`pipe-split-roles`), these begin behind it: all threads find out together. A thread block that takes several work
-    items (`persistent`) cannot leave.
+    If `condition` holds, the work item ends here: the ops that follow do not run. The condition must be
+    the same for all threads, and the op stands in the kernel's own block, not in a loop or a branch. If a thread block has
+    roles (`pipe-split-roles`), they begin after this op, so all threads leave together. The op is not allowed in a thread
+    block that takes several work items (`persistent`).
 
     Example: `tile.leave if %is_none`
   }];
@@ -25,13 +25,13 @@ def Tile_LeaveOp : Tile_Op<"leave", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Tile_WorkHeadsOp : Tile_Op<"work_heads", [Pure]> {
-  let summary = "the work map of rows one by one: a position's rows of some neighbouring heads";
+  let summary = "the work map of single rows: the rows of some neighbouring heads at one position";
   let description = [{
-    A work item has the rows of the heads from `first` to `end` at a position of a batch: so many heads that a launch has about `most`
-    work items. A launch of fewer rows has one row an item. Where most rows have nothing to do, a few items find that out sooner than many.
+    A work item has the rows of the heads from `first` to `end` - 1 at one position of a batch. The number of heads is chosen so that a launch has about
+    `most` work items; if it has fewer rows, each item has one row. If most rows have nothing to do, a few items find that out faster than many.
     Rows are counted in 32 bits.
 
-    `most` is made of a template's parameters; `tile-bind` makes it a number.
+    `most` is an expression of a template's parameters; `tile-bind` makes it a number.
 
     Example: `%batch, %position, %first, %end = tile.work_heads of 1024`
   }];

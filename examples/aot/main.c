@@ -1,12 +1,12 @@
 /*
- * Causal attention compiled ahead of time, from plain C: no toolkit, no header of CUDA's, no
- * library but the driver. Two commands:
+ * Causal attention compiled ahead of time, in plain C. It needs no CUDA toolkit or header, and no
+ * library except the driver. Two commands build it:
  *
  *   tesela export causal --target sm_80,sm_90 --head-dim 64 -o causal_bundle
  *   cc main.c causal_bundle/causal.c -I causal_bundle -o main -lm
  *
- * (with a glibc before 2.34 also -ldl). The program computes the same on the CPU and ends with 0
- * where the two agree.
+ * (with a glibc before 2.34 also -ldl). The program computes the same on the CPU. The exit code is
+ * 0 if the two results agree.
  */
 #include "causal.h"
 
@@ -17,7 +17,7 @@
 
 enum { batch = 1, heads = 4, kv_heads = 2, length = 300, head_dim = 64 };
 
-/* bf16 is the upper half of a float. */
+/* A bf16 is the upper half of a float. */
 static uint16_t to_bf16(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -68,7 +68,7 @@ static uint16_t *make_input(const causal_kernel *kernel, int64_t its_heads, uint
   return values;
 }
 
-/* One row of the result, as its definition says. */
+/* Computes one row of the result on the CPU, from the definition of attention. */
 static void reference(const uint16_t *q, const uint16_t *k, const uint16_t *v, int row,
                       double *result) {
   double scores[length], largest = -HUGE_VAL, sum = 0;
@@ -147,6 +147,7 @@ int main(void) {
   free(k);
   free(v);
   free(o);
-  /* bf16 has 8 bits: results of at most 1 are rounded by 2^-9, and so were the weights. */
+  /* bf16 has 8 significant bits. Results are at most 1, so rounding changes them, and the weights,
+   by at most 2^-9. */
   return difference < 0.01 ? 0 : 1;
 }

@@ -1,13 +1,13 @@
 /* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Attention on tensors of another library, which come by DLPack: what stands between a Python
- * module's capsules and Tesela. dlpack.h is not needed, nor does it harm. */
+ * Attention on tensors of another library, given by DLPack. A Python module can pass the tensors of
+ * its capsules to it. dlpack.h is not needed, but may be included. */
 #include <string.h>
 #include <tesela/tesela.h>
 
 /* q, k, v, o [batch, heads, length, head_dim] and lse [batch, heads, length], in this order, in
- * the memory of the kernel's device. The caller keeps them until `stream` has done the launch. */
+ * the memory of the kernel's device. The caller keeps them until the launch on `stream` is done. */
 tesela_code attend_dlpack(const tesela_kernel *kernel,
                           const struct DLManagedTensorVersioned *const given[5], void *stream) {
   tesela_tensor tensors[5];

@@ -1,7 +1,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Causal attention on the host, held against the interpreter.
+// Causal attention on the host, compared with the interpreter.
 #include <cstdio>
 #include <tesela/Check.h>
 #include <tesela/Context.h>

@@ -1,7 +1,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// docs/cpp.md: decoding from a cache in pages, on the first GPU, else on the host.
+// docs/cpp.md: decoding from a cache in pages, on the first GPU, or on the host without one.
 #include <cstdio>
 #include <cstring>
 #include <tesela/Context.h>
@@ -14,7 +14,7 @@ static constexpr int64_t heads = 8, kvHeads = 2, headDim = 64, page = 64, pages 
 static constexpr int64_t batch = 3, mostKeys = 1024, mostPages = mostKeys / page;
 static constexpr ElementType bf16 = ElementType::bf16, i32 = ElementType::i32;
 
-/// What is compiled once and launched in every layer of every step.
+/// Compiles the kernel that every layer of every step launches.
 static Result<Kernel> compileDecoding(const Context &context) {
   KernelOptions options;
   options.variantText = "attention causal() { mask = q >= k }";
@@ -31,7 +31,7 @@ static Result<Kernel> compileDecoding(const Context &context) {
   return preparation ? preparation->get() : Result<Kernel>(preparation.error());
 }
 
-/// Memory of the device with what `values` holds.
+/// Allocates device memory and copies `values` into it.
 template <typename T>
 static Result<Buffer> onDevice(const Context &context, const std::vector<T> &values) {
   Result<Buffer> buffer = context.allocate(values.size() * sizeof(T));
@@ -85,7 +85,7 @@ static Status run() {
   std::vector<uint16_t> result(queries.size());
   if (Status status = context->copyToHost(result.data(), *o, o->size()); !status)
     return status;
-  // The second sequence has one key, the first row of page 20: its value is the result.
+  // The second sequence has a single key, in the first row of page 20. So its value is the result.
   const uint16_t *value = &cache[20 * page * kvHeads * headDim];
   bool isRight = std::memcmp(&result[heads * headDim], value, headDim * sizeof *value) == 0;
   std::printf("decoding from pages: %s\n", isRight ? "right" : "wrong");

@@ -1,7 +1,7 @@
 /* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * Causal attention in a sliding window, on the first GPU, or on the host where there is none. */
+ * Causal attention in a sliding window, on the first GPU, or on the host if there is no GPU. */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *const text = "attention window(w: i32 = 128) {\n"
                                 "  mask = q >= k && q - k < w\n"
                                 "}\n";
 
-/* What a program keeps: all of it is NULL until it is made. */
+/* The objects that a program keeps. Each is NULL until it is made. */
 struct attention {
   tesela_context *context;
   tesela_kernel *kernel;
@@ -35,7 +35,7 @@ static tesela_code make_kernel(struct attention *attention) {
   return tesela_compile(attention->context, &options, &attention->kernel);
 }
 
-/* A buffer of `count` bf16 in the device's memory, with random numbers. */
+/* Allocates `count` bf16 in the device's memory and fills them with random numbers. */
 static tesela_code make_input(const tesela_context *context, size_t count, uint64_t seed,
                               tesela_buffer **buffer) {
   static uint16_t numbers[queries_size];
@@ -68,7 +68,7 @@ static tesela_code make_memory(struct attention *attention) {
   return code;
 }
 
-/* [batch, heads, length, head_dim] without gaps. */
+/* A view [batch, heads, length, head_dim] without gaps. */
 static tesela_view view_of(const tesela_buffer *buffer, int64_t heads_of_it) {
   tesela_view view;
   view.data = tesela_buffer_data(buffer);

@@ -1,4 +1,4 @@
-//===- KeptCells.cpp - What a mask keeps of a sequence ----------------------===//
+//===- KeptCells.cpp - Which cells of a mask keep pairs ---------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -8,18 +8,18 @@
 // cache on disk, runs in any process that has imported tesela.jax. Kernels are cached by these
 // attributes; Python is asked only for a new one.
 //
-//   arguments   q, k, v, then the values of parameters, of which those without axes are scalars
-//   results     o, and lse if it is asked for
-//   attributes  algorithm  "forward", also where there is none; or "backward": the arguments are
-//                          then q, k, v, o, lse, do and the values, the results dq, dk and dv
-//               has_dlse   i32: whether dlse stands behind do; 0 also where there is none
-//               text       of the variant
+//   arguments   q, k, v, then the values of parameters; a value without axes is a scalar
+//   results     o, and lse if it is requested
+//   attributes  algorithm  "forward" (the default), or "backward": the arguments are q, k, v, o,
+//                          lse, do and the values, and the results are dq, dk and dv
+//               has_dlse   i32: whether dlse follows do among the arguments; default 0
+//               text       the text of the variant
 //               constants  values of its const parameters, "name=value,..."; as Python wrote them
 //               operands   the names of the parameters among the arguments, "name,..."
-//               names      of the parameters that are plain numbers, "name,..."
-//               numbers    and their values, f64
+//               names      the names of the parameters that are plain numbers, "name,..."
+//               numbers    the values of these, f64
 //               scale      f64; 0: 1/sqrt(head_dim_qk)
-//               is_bshd    i32: whether all of these but lse are [batch, length, heads, head_dim]
+//               is_bshd    i32: whether all tensors but lse, dlse are [batch, length, heads, D]
 //
 //===----------------------------------------------------------------------===//
 #include "Native.h"

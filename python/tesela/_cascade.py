@@ -111,8 +111,8 @@ def attention_cascade(
         (count,) = axes("each of rows", each, 1, "[tokens]")
         if count != tokens:
             raise InvalidArgumentError(
-                f"rows are of {count} tokens, q has {tokens}: compute them by tesela.query_rows("
-                "starts_q, lengths, tokens)"
+                f"rows have {count} tokens, q has {tokens}: compute rows with "
+                "tesela.query_rows(starts_q, lengths, tokens)"
             )
     call.add_scales(q, (k, v), (k_scale, v_scale))
     call.bindings.append("prefix=shared")

@@ -49,6 +49,7 @@ def set_cache(folder: str | None, most_bytes: int, most_kernels: int, disk: bool
     with _lock:
         if _contexts:
             raise InvalidArgumentError(
-                "the cache's limits were to be set after a kernel was asked for: set them first"
+                "the cache's limits cannot change after the first kernel was requested: call "
+                "tesela.cache.limits(...) before the first call"
             )
         settings = Settings(folder, not disk, most_bytes, most_kernels)

@@ -75,8 +75,7 @@ class Preparation:
 
     @property
     def best(self) -> bool:
-        """Whether all kernels have their best schedules, also those that began with
-        ``fast_start``.
+        """Whether all kernels have their best schedules, also after ``fast_start``.
 
         Raises:
             Error: why the best schedule of a kernel could not be compiled (the first such kernel).

@@ -25,8 +25,8 @@ _FEW_KEYS = 512
 
 
 ROWS_APART = (
-    "'s pages do not follow one another, row by row: pass a tensor of pages of its own, not a part "
-    "of each"
+    "'s pages must follow one another in memory, row by row, without gaps: pass a tensor that "
+    "contains whole pages only"
 )
 """The end of a message about a tensor whose rows are used as slots; its name comes first."""
 
@@ -95,8 +95,8 @@ def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
 def bound(name: str, value: int | None) -> int:
     if value is None:
         raise InvalidArgumentError(
-            f"{name} is missing: pass the most that a sequence has in this launch, or more; the "
-            "lengths themselves lie in the device's memory"
+            f"{name} is missing: pass an upper bound for every sequence of this launch; the "
+            "lengths themselves are in the device's memory, and the host does not read them"
         )
     return int(value)
 
@@ -138,8 +138,8 @@ class Call:
         page = k_shape[rows]
         if page < 1 or v_shape[rows] != page:
             raise InvalidArgumentError(
-                f"a page of k has {page} rows and one of v {v_shape[rows]}: both must have the "
-                "same number of rows, one at least"
+                f"a page of k has {page} rows, and a page of v has {v_shape[rows]}: both must have "
+                "the same number of rows, at least one"
             )
         self.batch, pages = axes("table", table, 2, "[B, most pages of a sequence]")
         self.most_keys = page * pages
@@ -157,8 +157,8 @@ class Call:
         if v is not None:
             if value_dim is not None:
                 raise InvalidArgumentError(
-                    f"value_dim is {value_dim}, and v is given: it is of values that are the first "
-                    "columns of k, for which v is None; leave one of them out"
+                    f"value_dim is {value_dim}, and v is given: pass value_dim only if the values "
+                    "are the first columns of k and v is None; leave one of them out"
                 )
             return int(v.shape[-1])
         dim_of_keys = k.shape[-1]
@@ -176,8 +176,8 @@ class Call:
         if keys[1] is None:
             if scales != (None, None):
                 raise InvalidArgumentError(
-                    "v is None, and a scale is given: scales are of keys and values of 8 bits, "
-                    "each a tensor of its own; leave the scale out"
+                    "v is None, and a scale is given: only separate keys and values of 8 bits have "
+                    "scales; leave the scale out"
                 )
             return
         framework = framework_of(q, "q")
@@ -186,18 +186,18 @@ class Call:
         for name, tensor, is_narrow, scale in zip(names, keys, are_narrow, scales, strict=True):
             if is_narrow and scale is None:
                 raise InvalidArgumentError(
-                    f"{name}_scale is missing, and {name}'s elements have 8 bits: pass what they "
-                    "are multiplied by, a number or a tensor of float32"
+                    f"{name}_scale is missing, and {name}'s elements have 8 bits: pass the factor "
+                    "of the elements, a number or a float32 tensor"
                 )
             if scale is not None and not is_narrow:
                 raise InvalidArgumentError(
-                    f"{name}_scale is given, and {name}'s elements are {tensor.dtype}: scales are "
-                    "of float8_e4m3fn; leave it out"
+                    f"{name}_scale is given, and {name}'s elements are {tensor.dtype}: only "
+                    "elements of float8_e4m3fn have scales; leave it out"
                 )
         if are_narrow[0] != are_narrow[1]:
             raise InvalidArgumentError(
-                f"k's elements are {keys[0].dtype}, v's are {keys[1].dtype}: both have 8 bits, or "
-                "neither"
+                f"k's elements are {keys[0].dtype}, v's are {keys[1].dtype}: both must have 8 "
+                "bits, or neither"
             )
         if not are_narrow[0]:
             return
@@ -216,8 +216,9 @@ class Call:
                 fits = fits and is_paged and shape[0] in (1, pages)
             if not fits:
                 raise InvalidArgumentError(
-                    f"{name}_scale has the shape {shape}, it must have one number, [{heads}], one "
-                    f"a kv head" + (f", or [{pages}, 1 or {heads}], one a page" if is_paged else "")
+                    f"{name}_scale has the shape {shape}, it must have one number, or [{heads}] "
+                    "with one for each kv head"
+                    + (f", or [{pages}, 1 or {heads}] with one for each page" if is_paged else "")
                 )
             placed.append(scale)
         is_by_page = any(len(scale.shape) == 2 for scale in placed)

@@ -78,14 +78,14 @@ def write_pages(
     are_narrow = [framework.is_narrow(pages) for pages in (k_pages, v_pages)]
     if are_narrow[0] != are_narrow[1]:
         raise InvalidArgumentError(
-            f"k_pages' elements are {k_pages.dtype}, v_pages' are {v_pages.dtype}: both have 8 "
-            "bits, or neither"
+            f"k_pages' elements are {k_pages.dtype}, v_pages' are {v_pages.dtype}: both must have "
+            "8 bits, or neither"
         )
     scales = []
     for name, scale in (("k_scale", k_scale), ("v_scale", v_scale)):
         if (scale is not None) != are_narrow[0]:
             raise InvalidArgumentError(
-                f"{name} is missing: pages of 8 bits have one, a number or a tensor of float32"
+                f"{name} is missing: pages of 8 bits need it, a number or a float32 tensor"
                 if scale is None
                 else f"{name} is given, and the pages' elements have more than 8 bits: leave it out"
             )
@@ -98,7 +98,7 @@ def write_pages(
         if len(scale) not in (1, k.shape[-2]):
             raise InvalidArgumentError(
                 f"{name} has the shape {tuple(scale.shape)}, it must have one number, or "
-                f"[{k.shape[-2]}], one a kv head"
+                f"[{k.shape[-2]}] with one for each kv head"
             )
         scales.append(scale)
     rotary = 0
@@ -107,7 +107,7 @@ def write_pages(
         if tuple(sin.shape) != tuple(cos.shape) or rotary > shape[-1]:
             raise InvalidArgumentError(
                 f"cos has the shape {tuple(cos.shape)} and sin {tuple(sin.shape)}: both must have "
-                f"the same, with at most {shape[-1] // 2} pairs, half of the head dimension"
+                f"the same shape, with at most {shape[-1] // 2} pairs, half of the head dimension"
             )
     else:
         cos = sin = framework.empty(q, (0, 0), True)
@@ -121,7 +121,8 @@ def write_pages(
     )
     if out is not None and framework.begin_together(out, q):
         raise InvalidArgumentError(
-            "out is q, whose columns are read while others are written: leave it out"
+            "out is q, but q is still read while out is written: leave out= out, or pass another "
+            "tensor"
         )
     if out is None:
         out = framework.empty(q, shape, False)

@@ -1,20 +1,20 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: N803 - arguments are called as FlexAttention calls them
-"""FlexAttention's interface, computed by Tesela: a program changes its import and nothing else.
+# ruff: noqa: N803 - arguments have FlexAttention's names
+"""FlexAttention's interface on Tesela: a program only changes its import.
 
     from tesela.flex import create_block_mask, flex_attention
 
     block_mask = create_block_mask(mask_mod, B, H, Q_LEN, KV_LEN)
     out = flex_attention(query, key, value, score_mod, block_mask)
 
-What differs from PyTorch's functions:
+Differences from PyTorch's functions:
 
-- A :class:`BlockMask` holds its function and the lengths, nothing of their size. The kernel finds
-  the blocks itself, so ``create_block_mask`` costs microseconds, at any length.
+- A :class:`BlockMask` holds its function and the lengths, and nothing of their size. The kernel
+  finds the blocks itself, so ``create_block_mask`` takes microseconds, at any length.
 - Functions may use ``and``, ``or``, ``not`` and ``if``.
-- An index below 0 or behind the end of a captured tensor reads its first or last element.
-- Scores are computed in float32 whatever the type of the query, also behind ``.to(torch.float16)``.
+- An index below 0 or after the end of a captured tensor reads its first or last element.
+- Scores are computed in float32 for any type of the query, also after ``.to(torch.float16)``.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ __all__ = [
 
 Mod = Callable[..., Any]
 
-_BLOCK = 128  # FlexAttention's own
+_BLOCK = 128  # FlexAttention's default
 
 
 class AuxRequest(NamedTuple):
-    """What `flex_attention` gives beside its result.
+    """The additional results that `flex_attention` should return.
 
     Attributes:
         lse: the natural logarithm of each row's sum of exponentials.
-        max_scores: the largest score of each row, which Tesela does not give.
+        max_scores: the largest score of each row. Tesela does not support it.
     """
 
     lse: bool = False
@@ -61,7 +61,7 @@ class AuxRequest(NamedTuple):
 
 
 class AuxOutput(NamedTuple):
-    """What was asked for by :class:`AuxRequest`; None of the rest.
+    """The additional results that were asked for by :class:`AuxRequest`; the others are None.
 
     Attributes:
         lse: ``[B, H, Q_LEN]``, float32; -inf for a row without keys.
@@ -81,7 +81,7 @@ def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
 
 
 def and_masks(*mask_mods: Mod) -> Mod:
-    """A mask that keeps what all of `mask_mods` keep."""
+    """The mask of the pairs that all of `mask_mods` keep."""
     _check_callable(mask_mods)
 
     def and_mask(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -94,7 +94,7 @@ def and_masks(*mask_mods: Mod) -> Mod:
 
 
 def or_masks(*mask_mods: Mod) -> Mod:
-    """A mask that keeps what any of `mask_mods` keeps."""
+    """The mask of the pairs that any of `mask_mods` keeps."""
     _check_callable(mask_mods)
 
     def or_mask(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
@@ -115,7 +115,7 @@ def _check_callable(mask_mods: tuple[Mod, ...]) -> None:
 
 
 def _sliced(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> NoReturn:
-    """The mask of a sliced BlockMask."""
+    """The mask of a sliced BlockMask: it raises an error."""
     raise InvalidArgumentError(
         "a BlockMask that was sliced has no mask_mod, since its queries are counted from 0 again; "
         "set sliced.mask_mod to the original's, with the offset added to q_idx"
@@ -133,13 +133,13 @@ _TENSORS = frozenset(
 class BlockMask:
     """A mask for given lengths. It holds the function, and allocates nothing of their size.
 
-    Made by :func:`create_block_mask`, or of lists of blocks by :meth:`from_kv_blocks`.
+    Made by :func:`create_block_mask`, or from lists of blocks by :meth:`from_kv_blocks`.
 
     Attributes:
-        mask_mod: the function, which may be replaced.
+        mask_mod: the function. It may be replaced.
         seq_lengths: (Q_LEN, KV_LEN).
-        BLOCK_SIZE: the queries and keys of a block, in which :meth:`sparsity` and indexing count. A
-            kernel has its own.
+        BLOCK_SIZE: the numbers of queries and keys of a block, for :meth:`sparsity` and indexing. A
+            kernel uses its own tiles.
     """
 
     def __init__(
@@ -169,18 +169,19 @@ class BlockMask:
         compute_q_blocks: bool = True,
         **unused: Any,
     ) -> BlockMask:
-        """A mask of lists of blocks of keys, as PyTorch's ``BlockMask.from_kv_blocks``.
+        """Makes a mask from lists of blocks, like PyTorch's ``BlockMask.from_kv_blocks``.
 
         Args:
-            kv_num_blocks: how many blocks of keys each block of queries has, ``[B, H, rows]``.
-            kv_indices: which, ``[B, H, rows, columns]``, int32. In these blocks `mask_mod` decides.
-            full_kv_num_blocks: likewise of blocks of which all pairs are kept, or None.
-            full_kv_indices: likewise.
-            BLOCK_SIZE: queries and keys of a block.
-            mask_mod: None keeps all pairs of a block.
-            seq_lengths: (Q_LEN, KV_LEN); None: as many as the blocks have.
+            kv_num_blocks: the number of partial blocks of each row, ``[B, H, rows]``.
+            kv_indices: the partial blocks, ``[B, H, rows, columns]``, int32. `mask_mod` decides in
+                them.
+            full_kv_num_blocks: the number of full blocks, whose pairs are all kept, or None.
+            full_kv_indices: the full blocks, or None.
+            BLOCK_SIZE: the numbers of queries and keys of a block.
+            mask_mod: the mask in partial blocks; None keeps all pairs.
+            seq_lengths: (Q_LEN, KV_LEN); None: the length of all blocks.
             compute_q_blocks: has no effect.
-            unused: likewise; PyTorch's options of its backward pass.
+            unused: has no effect; PyTorch's options of its backward pass.
         """
         size = _pair(BLOCK_SIZE)
         batch, heads, rows, columns = kv_indices.shape
@@ -197,9 +198,9 @@ class BlockMask:
 
     @property
     def variant(self) -> Variant:
-        """The mask as Tesela's variant, with the values that its function captures now.
+        """The mask as a variant, bound to the present values of what the function captures.
 
-        ``variant.text`` is its text, ``variant.explain(length=8192)`` its picture.
+        ``variant.text`` is its text; ``variant.explain(length=8192)`` shows its tiles.
         """
         return _variant_of(self.mask_mod, None)
 
@@ -208,9 +209,9 @@ class BlockMask:
         return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """How many of the blocks, of ``BLOCK_SIZE``, have no pair that is kept, in percent.
+        """The share of blocks of ``BLOCK_SIZE`` without a kept pair, in percent.
 
-        The function is computed for all pairs, one row of blocks after another.
+        The function is evaluated for all pairs, one row of blocks after another.
         """
         rows, columns = (
             -(-n // size) for n, size in zip(self.seq_lengths, self.BLOCK_SIZE, strict=True)
@@ -220,7 +221,7 @@ class BlockMask:
         return 100.0 * (1 - computed / blocks) if blocks else 0.0
 
     def _row_of_blocks(self, row: int) -> Any:
-        """Which blocks of a row have a pair that is kept, [B, H, columns]."""
+        """Which blocks of a row have a kept pair, [B, H, columns]."""
         import torch
 
         size_q, size_k = self.BLOCK_SIZE
@@ -231,18 +232,18 @@ class BlockMask:
         return kept.view(*kept.shape[:-1], -1, size_k).any(-1)
 
     def to_dense(self) -> Any:
-        """Which blocks have a pair that is kept, ``[B, H, rows, columns]``, a tensor of bools."""
+        """Which blocks have a kept pair, ``[B, H, rows, columns]``, a tensor of bools."""
         import torch
 
         rows = -(-self.seq_lengths[0] // self.BLOCK_SIZE[0])
         return torch.stack([self._row_of_blocks(row) for row in range(rows)], -2)
 
     def to(self, device: Any) -> BlockMask:
-        """The mask itself: it has no tensors. What its function captures stays where it is."""
+        """Returns the mask itself: it has no tensors. What its function captures is not moved."""
         return self
 
     def __getitem__(self, index: Any) -> BlockMask:
-        """Selects batches, heads and rows of blocks. The result's ``mask_mod`` must be set then."""
+        """Selects batches, heads and rows of blocks. The result needs a new ``mask_mod``."""
         index = index if isinstance(index, tuple) else (index,)
         if len(index) > 3:
             raise IndexError("a BlockMask is indexed by batch, head and row of blocks")
@@ -257,13 +258,13 @@ class BlockMask:
         return BlockMask(_sliced, len(chosen[0]), len(chosen[1]), (length, keys), self.BLOCK_SIZE)
 
     def _adjust(self, new_q_len: int, new_kv_len: int) -> BlockMask:
-        """The same function for other lengths."""
+        """A mask with the same function for other lengths."""
         return BlockMask(
             self.mask_mod, self._batch, self._heads, (new_q_len, new_kv_len), self.BLOCK_SIZE
         )
 
     def as_tuple(self, flatten: bool = True) -> NoReturn:
-        """Refused: there are no tensors."""
+        """Raises UnsupportedError: the mask has no tensors."""
         raise UnsupportedError(_no_tensors("as_tuple()"))
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -286,7 +287,9 @@ def _no_tensors(name: str) -> str:
 def _selected(index: Any, count: int) -> Any:
     if isinstance(index, int):
         if not -count <= index < count:
-            raise IndexError(f"index {index} of a BlockMask is outside of its {count}")
+            raise IndexError(
+                f"the index {index} is out of range for an axis of a BlockMask with {count} entries"
+            )
         return range(count)[index : index + 1 or None]
     if isinstance(index, slice):
         return range(count)[index]
@@ -329,7 +332,7 @@ def _pair(size: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def _pairs(mod: Mod, batch: int, heads: int, queries: range, keys: int, device: Any) -> Any:
-    """A mask of all pairs, [batch, heads, queries, keys], by PyTorch's vmap."""
+    """The mask of all pairs, [batch, heads, queries, keys], by PyTorch's vmap."""
     import torch
     from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 
@@ -353,16 +356,16 @@ def create_mask(
     KV_LEN: int,
     device: Any = None,
 ) -> Any:
-    """A mask as a tensor of bools, ``[B, H, Q_LEN, KV_LEN]``, to look at or to test with.
+    """A mask as a tensor of bools, ``[B, H, Q_LEN, KV_LEN]``, for inspection and tests.
 
     Args:
         mod_fn: a mask, ``(b, h, q_idx, kv_idx)``, or a score, ``(score, b, h, q_idx, kv_idx)``,
-            which masks where it makes -inf of 0.
+            which drops a pair if it turns the score 0 into -inf.
         B: the batch size; None: 1.
         H: the number of query heads; None: 1.
         Q_LEN: the number of queries.
         KV_LEN: the number of keys.
-        device: of the tensor; None: that of a GPU where there is one.
+        device: the device of the tensor; None: a GPU if there is one.
     """
     import torch
 
@@ -380,7 +383,7 @@ def create_mask(
 
 
 def _positional(function: Mod) -> int:
-    """How many arguments a function needs."""
+    """The number of arguments without a default of a function."""
     if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
         return function.__code__.co_argcount - len(function.__defaults__ or ())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -401,23 +404,23 @@ def create_block_mask(
     compute_dq_write_order: bool = False,
     dq_kv_order: bool = True,
 ) -> BlockMask:
-    """A mask for given lengths. Nothing is computed, and nothing of their size is allocated.
+    """Makes a mask for given lengths. It computes nothing, and allocates nothing of their size.
 
     Args:
         mask_mod: a function of ``(b, h, q_idx, kv_idx)`` that is true where a pair is kept.
-        B: the batch size; None: 1, which goes with every batch size.
-        H: the number of query heads; None: 1, likewise.
+        B: the batch size; None: 1, which fits any batch size.
+        H: the number of query heads; None: 1, which fits any number.
         Q_LEN: the number of queries.
         KV_LEN: the number of keys.
         device: has no effect: there are no tensors.
-        BLOCK_SIZE: in what ``BlockMask.sparsity`` and indexing count.
-        _compile: has no effect, as the rest, which steer PyTorch's kernels.
-        separate_full_blocks: likewise.
-        compute_dq_write_order: likewise.
-        dq_kv_order: likewise.
+        BLOCK_SIZE: the unit of ``BlockMask.sparsity`` and of indexing.
+        _compile: has no effect, like the remaining arguments, which are for PyTorch's kernels.
+        separate_full_blocks: has no effect.
+        compute_dq_write_order: has no effect.
+        dq_kv_order: has no effect.
 
     Raises:
-        InvalidArgumentError: `mask_mod` is no function of four arguments.
+        InvalidArgumentError: `mask_mod` is not a function of four arguments.
     """
     if not callable(mask_mod) or _positional(mask_mod) != 4:
         raise InvalidArgumentError(
@@ -444,28 +447,30 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """Attention with a score function and a mask.
+    """Computes attention with a score function and a mask.
 
     Args:
-        query: ``[B, Hq, L, E]``, float16 or bfloat16, on the host also float32.
+        query: ``[B, Hq, L, E]``, float16 or bfloat16, or on the host also float32.
         key: ``[B, Hkv, S, E]``, or with a batch of 1.
-        value: ``[B, Hkv, S, Ev]``, likewise. E and Ev are multiples of 8 up to 256.
-        score_mod: a function of ``(score, b, h, q_idx, kv_idx)``; None: the score stays.
-        block_mask: of :func:`create_block_mask`, for L queries and S keys; None: keeps all pairs.
-        scale: of the products of queries and keys; None: ``1 / sqrt(E)``.
+        value: ``[B, Hkv, S, Ev]``, or with a batch of 1. E and Ev are multiples of 8 up to 256.
+        score_mod: a function of ``(score, b, h, q_idx, kv_idx)``; None: the score does not change.
+        block_mask: the result of :func:`create_block_mask` for L queries and S keys; None keeps all
+            pairs.
+        scale: the factor of the products of queries and keys; None: ``1 / sqrt(E)``.
         enable_gqa: whether Hq may be a multiple of Hkv.
-        return_lse: also give the logarithms, as PyTorch did before `return_aux`.
-        kernel_options: has no effect: it steers PyTorch's kernels.
-        return_aux: what to give beside the result.
+        return_lse: also return the logarithms, as PyTorch did before `return_aux`.
+        kernel_options: has no effect; it is for PyTorch's kernels.
+        return_aux: which additional results to return.
 
     Returns:
-        The result, ``[B, Hq, L, Ev]`` in the query's type. With `return_lse` a pair of it and the
-        natural logarithms of the rows' sums, ``[B, Hq, L]`` in float32; with `return_aux` a pair
-        of it and an :class:`AuxOutput`. A row without keys is 0, its logarithm -inf.
+        The result, ``[B, Hq, L, Ev]`` in the query's type. With `return_lse` a pair: the result,
+        and the natural logarithms of the rows' sums, ``[B, Hq, L]`` in float32. With `return_aux` a
+        pair: the result, and an :class:`AuxOutput`. A row without keys has the result 0 and the
+        logarithm -inf.
 
     Raises:
-        InvalidArgumentError: shapes, types or devices do not fit; the sentence says which.
-        TraceError: a function cannot be traced; the error names its line and says what to write
+        InvalidArgumentError: a shape, type or device is not accepted. The message says which.
+        TraceError: a function cannot be traced. The message names its line and says what to write
             instead.
         UnsupportedError: ``return_aux.max_scores`` was asked for.
     """
@@ -495,7 +500,7 @@ def flex_attention(
 
 
 def _is_compiling() -> bool:
-    """Whether torch.compile follows this call."""
+    """Whether torch.compile traces this call."""
     torch = sys.modules.get("torch")
     return torch is not None and bool(torch.compiler.is_compiling())
 
@@ -520,12 +525,12 @@ def _compiled(
 
 
 def _constant(mask_mod: Mod | None, score_mod: Mod | None) -> tuple[str, Any]:
-    """What is a constant of PyTorch's graph: the variant's source, and where its values are."""
+    """The constants of PyTorch's graph: the variant's source, and the places of its values."""
     if mask_mod is None and score_mod is None:
         source, plan = "full", ((), (), ())
     else:
         source, plan = plan_flex(mask_mod, score_mod)
-    as_variant(source)  # so that it is known to whoever asks
+    as_variant(source)  # so that later look-ups find it
     return source, plan
 
 
@@ -542,7 +547,7 @@ def _variant_of(mask_mod: Mod | None, score_mod: Mod | None) -> Variant:
 def _check(
     query: Any, key: Any, value: Any, block_mask: BlockMask | None, enable_gqa: bool
 ) -> None:
-    """What PyTorch's function refuses, too; Tesela itself checks the rest."""
+    """Checks what PyTorch's function checks, too. Tesela itself checks the rest."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.ndim != 4:
             raise InvalidArgumentError(

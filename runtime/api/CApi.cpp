@@ -1,4 +1,4 @@
-//===- CApi.cpp - tesela/c/base.h and what the others share ----------------===//
+//===- CApi.cpp - tesela/c/base.h and shared functions ---------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

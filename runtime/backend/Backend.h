@@ -117,7 +117,7 @@ public:
   virtual Status copyToDevice(void *to, const void *from, size_t bytes, void *stream) const = 0;
   virtual Status copyToHost(void *to, const void *from, size_t bytes, void *stream) const = 0;
   virtual Status fill(void *address, uint8_t byte, size_t bytes, void *stream) const = 0;
-  /// A stream that does not wait for the default stream; null on the host.
+  /// A stream that does not synchronise with the default stream; null on the host.
   virtual Result<void *> createStream() const { return nullptr; }
   virtual void destroyStream(void *stream) const {}
   virtual Status synchronize(void *stream) const = 0;
@@ -131,7 +131,7 @@ private:
   Device device_;
 };
 
-/// `threads` 0: as many as the hardware has.
+/// `threads` 0: one for each usable processor.
 Result<std::shared_ptr<Backend>> createHostBackend(int threads);
 /// `device` must be one of cudaDevices().
 Result<std::shared_ptr<Backend>> createCudaBackend(const Device &device);

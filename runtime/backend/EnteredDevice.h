@@ -1,4 +1,4 @@
-//===- EnteredDevice.h - A device that is current for a while ---*- C++ -*-===//
+//===- EnteredDevice.h - Makes a device current -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -38,8 +38,7 @@ public:
   /// Frees everything. No launch of the device may be running, and no graph may have a table.
   void release();
   /// The counter for the next launches with that use; hold it until they have been started. In a
-  /// capture the counter is for one launch; the graph must hold it, and this object must outlive
-  /// the graph.
+  /// capture it is for one launch; hold it as long as the graph and this object exist.
   Result<LaunchCounter> of(const StreamUse &use);
 
 private:
@@ -52,7 +51,7 @@ private:
   };
   struct Entry {
     LaunchCounter counter;
-    uint64_t generation = 0; ///< when it was last used
+    uint64_t generation = 0; ///< the one in which it was last used
   };
   Result<Block> allocate(size_t bytes);
   Status fill(Supply &supply);

@@ -12,13 +12,13 @@ namespace tesela {
 
 namespace {
 
-/// Reads a text that Expression::parse() has taken, and writes it by the three functions.
+/// Reads a text that Expression::parse() has accepted, and writes it with the three functions.
 template <typename Join, typename Name, typename Capture> class Translator {
 public:
   Translator(std::string_view text, Join join, Name name, Capture capture)
       : rest(text), join(join), name(name), capture(capture) {}
 
-  /// The expression at the front of the text.
+  /// Translates the expression at the front of the text.
   std::string next() {
     std::string_view first = token();
     if (first == "(") {

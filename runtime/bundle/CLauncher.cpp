@@ -37,7 +37,7 @@ std::string shapeOf(const Parameter &capture) {
   return std::string(elementTypeName(capture.type)) + "[" + text + "]";
 }
 
-/// A number as C has it, to the last bit.
+/// A float as C writes it, exactly.
 std::string floatText(float value) {
   if (std::isnan(value))
     return "NAN";
@@ -46,7 +46,7 @@ std::string floatText(float value) {
   return fmt::format("{:a}f", value);
 }
 
-/// The members of NAME_arguments that are the variant's parameters.
+/// The members of NAME_arguments for the variant's parameters.
 std::string parameterFields(const std::vector<Parameter> &parameters,
                             const std::vector<std::string> &members) {
   std::string text;
@@ -76,7 +76,7 @@ std::string defaultScalars(const std::vector<Parameter> &parameters,
     const Parameter &parameter = parameters[i];
     if (parameter.isCapture || !parameter.defaultValue)
       continue;
-    // -2^31 has no literal of its own in C.
+    // C has no literal for -2^31
     std::string value = parameter.type == ElementType::i32
                             ? fmt::format("(int32_t)({}LL)", int64_t(*parameter.defaultValue))
                             : floatText(float(*parameter.defaultValue));
@@ -85,8 +85,8 @@ std::string defaultScalars(const std::vector<Parameter> &parameters,
   return text;
 }
 
-/// What a sentence adds where the extent is the most of a sequence, and the tensor may have been
-/// meant to have an element for each token of all; in C, between quotes.
+/// The end of a message about an extent that is the longest sequence's. The caller may have passed
+/// a tensor with an element for each token of all sequences. It is written into a C string.
 std::string ofSequences(const CaptureExtent &extent, const std::vector<int> &asked) {
   auto named = std::ranges::find(extentNames, extent.name);
   bool isLength = extent.coefficient != 0 && (extent.name == "Sq" || extent.name == "Sk");
@@ -99,9 +99,9 @@ std::string ofSequences(const CaptureExtent &extent, const std::vector<int> &ask
                      extent.name, extent.name == "Sk" ? "k" : "q");
 }
 
-/// The function check_captures: each captured tensor against its declaration, in order. A name that
-/// is no extent of the launch is told by the first extent that it stands in. `asked`: the extents
-/// that no tensor tells.
+/// The function check_captures: checks each captured tensor against its declaration, in order. A
+/// name that is not an extent of the launch is defined by the first extent that contains it.
+/// `asked`: the extents that no tensor defines.
 std::string checkCaptures(const std::string &name, const std::vector<Parameter> &parameters,
                           const std::vector<std::string> &members, const std::vector<int> &asked) {
   std::map<std::string, std::string> known{
@@ -155,7 +155,8 @@ std::string captureViews(const std::vector<Parameter> &parameters) {
   return text;
 }
 
-/// 64-bit words, little-endian as the machines that Tesela runs on; at least one zero byte follows.
+/// The code as 64-bit words, little-endian like the target machines; at least one zero byte
+/// follows.
 std::string wordsOf(const std::string &code) {
   std::string text;
   for (size_t at = 0; at <= code.size(); at += 8) {
@@ -166,9 +167,9 @@ std::string wordsOf(const std::string &code) {
   return text + "\n";
 }
 
-/// A template's text with `@key@` replaced, without the lines between `@if function` and `@end`
-/// where `generated` calls no such function, and between `@unless function` and `@end` where it
-/// does.
+/// A template's text with `@key@` replaced. Leaves out the lines between `@if function` and `@end`
+/// if `generated` does not call that function, and the lines between `@unless function` and `@end`
+/// if it does.
 std::string fill(std::string_view text, const std::map<std::string, std::string> &values,
                  const std::string &generated) {
   std::string filled;
@@ -193,7 +194,7 @@ std::string fill(std::string_view text, const std::map<std::string, std::string>
       continue;
     for (const auto &[key, value] : values) {
       std::string mark = "@" + key + "@";
-      if (line == mark && value.empty()) // a line of its own
+      if (line == mark && value.empty()) // an empty value on its own line removes the line
         line = "@";
       for (size_t at = line.find(mark); at != line.npos; at = line.find(mark, at + value.size()))
         line.replace(at, mark.size(), value);
@@ -210,7 +211,7 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
                                             const std::vector<CLauncherTarget> &targets) {
   const Artifact &any = *targets.front().artifact;
   for (const Parameter &parameter : any.parameters)
-    if (parameter.name.find('.') != std::string::npos) // those of dropout
+    if (parameter.name.find('.') != std::string::npos) // the parameters of dropout
       return noLauncherFor(any, "the parameter '" + parameter.name + "', which is no name in C");
   MemberNames names = memberNames(any.tensors, any.parameters, name);
   std::vector<const Artifact *> artifacts;

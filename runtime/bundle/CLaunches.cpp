@@ -17,8 +17,8 @@ namespace tesela {
 
 namespace {
 
-/// Writes what an artifact's launches do. After the first failure `problem` says what was met that
-/// no launcher knows.
+/// Writes the launches of an artifact. After the first failure `problem` says what launchers do not
+/// support.
 class Writer {
 public:
   Writer(const std::string &name, const CLauncherTarget &target, const MemberNames &members)
@@ -76,7 +76,7 @@ private:
     });
   }
 
-  /// An expression in C; B H Hkv Sq Sk are members of `extents`.
+  /// An expression in C. `extents` is the prefix of B H Hkv Sq Sk.
   std::string expression(const Expression &expression, std::string_view extents) {
     std::string text = expressionInC(expression, extents);
     if (text.empty())
@@ -84,7 +84,7 @@ private:
     return text;
   }
 
-  /// The parameter that "$doc" names.
+  /// The parameter that "$doc" stands for.
   const Parameter *parameterOf(std::string_view slotName, size_t &index) const {
     for (index = 0; index < artifact.parameters.size(); ++index)
       if (slotName == "$" + artifact.parameters[index].name)
@@ -100,7 +100,7 @@ private:
     return "c->capture_" + std::string(slotName.substr(1));
   }
 
-  /// The view that a slot is about; of a tensor without gaps only the address is known.
+  /// The view of a slot. A contiguous tensor is passed by its address only.
   std::string view(const std::string &slotName) {
     for (size_t i = 0; i < artifact.workspaces.size(); ++i)
       if (artifact.workspaces[i].name == slotName)
@@ -124,8 +124,8 @@ private:
     return found == artifact.tensors.end() ? nullptr : &*found;
   }
 
-  /// Whether the launch reads the tensor's elements one by one: it takes the last axis' stride,
-  /// too.
+  /// Whether the launch reads the tensor's elements one by one. It then takes the stride of the
+  /// last axis, too.
   bool readsElements(const Launch &launch, const std::string &slotName) const {
     const TensorArgument *tensor = tensorOf(slotName);
     return tensor && !tensor->contiguous &&
@@ -135,7 +135,7 @@ private:
            });
   }
 
-  /// The arguments of encode_map that tell what the tensor is.
+  /// The arguments of encode_map that describe the tensor.
   std::string mapped(const std::string &slotName) {
     const TensorArgument *tensor = tensorOf(slotName);
     if (!tensor || tensor->contiguous) {
@@ -169,7 +169,7 @@ private:
     return text + "  return end;\n}\n\n";
   }
 
-  /// A slot of a plain value as its C type and expression.
+  /// The C type and expression of a slot with a plain value.
   std::pair<std::string, std::string> value(const Launch &launch, const ArgumentSlot &slot) {
     using Kind = ArgumentSlot::Kind;
     if (slot.kind == Kind::scale)

@@ -9,8 +9,8 @@
 
 namespace tesela {
 
-/// Keywords of C up to C23 and C++ up to C++23, and macros that the headers of a C program, or
-/// compilers by themselves, define.
+/// Keywords of C up to C23 and of C++ up to C++23, and macros that headers of C programs or
+/// compilers define.
 static constexpr std::string_view takenByC[] = {
     "EOF",
     "I",
@@ -127,14 +127,14 @@ static constexpr std::string_view takenByArguments[] = {
     "scale", "workspace", "workspace_bytes", "captures_unchanged", "B", "H", "Hkv", "Sq", "Sk",
 };
 
-/// What the launcher's functions call things where they have a tensor's name, too.
+/// Names in the launcher's functions that use tensors' names, too.
 static constexpr std::string_view takenByFunctions[] = {
     "c",      "x",       "kernel",     "arguments", "stream",    "error",
     "status", "counter", "workspaces", "sizes",     "too_large",
 };
 
-/// Headers that a launcher, or the program around it, includes: with the bundle's folder among the
-/// places for headers, its own would hide them.
+/// Headers that a launcher or its program includes. If the bundle's folder is searched for headers,
+/// a header of the bundle with such a name would hide them.
 static constexpr std::string_view takenByHeaders[] = {
     "assert",   "complex", "ctype",       "cuda",   "dlfcn",     "errno",   "fenv",    "float",
     "inttypes", "iso646",  "limits",      "locale", "malloc",    "math",    "memory",  "pthread",
@@ -143,7 +143,7 @@ static constexpr std::string_view takenByHeaders[] = {
     "uchar",    "unistd",  "wchar",       "wctype",
 };
 
-/// As headers of the C library name their macros (SIZE_MAX, RAND_MAX, HUGE_VAL) and types
+/// Whether a name has the form of the C library's macros (SIZE_MAX, RAND_MAX, HUGE_VAL) or types
 /// (int32_t).
 static bool looksLikeTheLibrarys(std::string_view name) {
   bool hasLower =
@@ -162,7 +162,7 @@ static bool isTaken(std::string_view name) {
 bool isCName(std::string_view name) {
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   auto isPart = [&](char c) { return isLetter(c) || (c >= '0' && c <= '9') || c == '_'; };
-  constexpr size_t longest = 100; // with room for suffixes in the 255 bytes of a file's name
+  constexpr size_t longest = 100; // leaves room for suffixes in the 255 bytes of a file name
   return !name.empty() && name.size() <= longest && isLetter(name.front()) &&
          std::all_of(name.begin(), name.end(), isPart);
 }
@@ -179,7 +179,7 @@ MemberNames memberNames(const std::vector<TensorArgument> &tensors,
                   !name.ends_with('_');
     return isType || tesela::isTaken(name);
   };
-  auto isCapture = [&](std::string_view name) { // the launcher's own name for a captured tensor
+  auto isCapture = [&](std::string_view name) { // the launcher's name for a captured tensor
     return std::ranges::any_of(parameters, [&](const Parameter &parameter) {
       return name == "capture_" + parameter.name;
     });
@@ -187,7 +187,7 @@ MemberNames memberNames(const std::vector<TensorArgument> &tensors,
   auto isTakenForTensors = [&](std::string_view name) {
     return isTaken(name) || isCapture(name) || std::ranges::count(takenByFunctions, name) > 0;
   };
-  std::set<std::string> used; // a name that is free stays the tensor's, then the parameter's
+  std::set<std::string> used; // a tensor keeps a free name before a parameter does
   auto freeName = [&](std::string name, const auto &isTaken) {
     if (isTaken(name) || used.contains(name)) {
       name = (name.starts_with('_') ? "p" : "") + name + "_";
@@ -200,7 +200,7 @@ MemberNames memberNames(const std::vector<TensorArgument> &tensors,
   MemberNames names;
   for (const TensorArgument &tensor : tensors)
     names.tensors.push_back(freeName(tensor.name, isTakenForTensors));
-  std::set<std::string> kept; // parameters' own names go before those that are made
+  std::set<std::string> kept; // parameters' own names come before generated ones
   for (const Parameter &parameter : parameters)
     if (!isTaken(parameter.name) && used.insert(parameter.name).second)
       kept.insert(parameter.name);

@@ -24,7 +24,8 @@ constexpr const char *meanings[] = {"sequences", "query heads", "key/value heads
                                     "the most queries of a sequence, or more",
                                     "the most keys of a sequence, or more"};
 
-/// Writes one artifact's tensors. After the first failure `problem` says what no launcher knows.
+/// Writes one artifact's tensors. After the first failure `problem` says what launchers do not
+/// support.
 class Writer {
 public:
   Writer(const std::string &name, const Artifact &artifact, const Signature &signature,
@@ -51,24 +52,24 @@ public:
   }
 
 private:
-  /// Who tells an extent: nobody, the first view that has it, or the launch, which may leave it out
-  /// or may not.
+  /// What defines an extent: nothing, the first view that has it, or the launch, which must or may
+  /// give it.
   enum class Giver { nobody, view, launch, launchIfItLikes };
 
   const std::string &name;
   const Artifact &artifact;
   const Signature &signature;
-  const std::vector<std::string> &members; ///< by tensor
+  const std::vector<std::string> &members; ///< one per tensor
   std::array<Giver, 5> givers{};
-  std::array<size_t, 5> sources{};   ///< of those that a view tells: its tensor
-  std::array<std::string, 5> values; ///< of those that somebody tells, before they are checked
+  std::array<size_t, 5> sources{};   ///< the tensor whose view defines the extent
+  std::array<std::string, 5> values; ///< the defined extents as C, before they are checked
 
   void fail(const std::string &what) {
     if (problem.empty())
       problem = what;
   }
 
-  /// Runs `write` with the index of each tensor that has strides, or has none.
+  /// Runs `write` with the index of each tensor that is declared `contiguous` or not.
   template <typename Write> void forEach(bool contiguous, const Write &write) const {
     for (size_t i = 0; i < signature.tensors.size(); ++i)
       if (signature.tensors[i].contiguous == contiguous)
@@ -79,8 +80,8 @@ private:
     return givers[extent] == Giver::launch || givers[extent] == Giver::launchIfItLikes;
   }
 
-  /// A view that a launch may leave out tells nothing, nor does a tensor without strides, of which
-  /// the launch has the address alone.
+  /// A view that may be left out defines no extent. Neither does a contiguous tensor, because the
+  /// launch has only its address.
   void findSources() {
     std::array<bool, 5> isNamed{};
     for (size_t i = 0; i < signature.tensors.size(); ++i)
@@ -117,7 +118,7 @@ private:
     return tensor.isOptional ? ": zeros at NULL" : "";
   }
 
-  /// "NAME_tensor" has the four axes of attention's views.
+  /// "NAME_tensor" is for the four axes of attention's views.
   std::string typeOf(const DeclaredTensor &tensor) const {
     size_t rank = tensor.axes.size();
     return name + "_tensor" + (rank == 4 ? "" : "_" + std::to_string(rank));
@@ -162,7 +163,7 @@ private:
     return text;
   }
 
-  /// What is not set is -1, which no extent is; where it may be left out, 1.
+  /// The value of an extent that is not set: -1, which is never valid, or 1 if it may be left out.
   int unsetOf(size_t extent) const { return givers[extent] == Giver::launch ? -1 : 1; }
 
   std::string defaults() const {
@@ -190,7 +191,7 @@ private:
             size_t(tensor.axes[axis].value) >= queries)
           lengths |= 1u << axis;
       int64_t elementBytes = elementSize(tensor.type);
-      // Rows are copied in chunks; numbers are read one by one.
+      // Rows are copied in chunks, so they must be aligned; single numbers need not be.
       text += fmt::format(
           "static const declared tensor_{} = {{\"{}\", \"{}\", {}, {}, {}, {:d}, {}}};\n",
           members[i], tensor.name, elementTypeName(tensor.type), elementBytes, tensor.axes.size(),
@@ -199,13 +200,13 @@ private:
     return text;
   }
 
-  /// `call`, of an int, whose failure is the launch's.
+  /// C code that runs `call`, which returns an int, and returns its failure.
   std::string checked(const std::string &call) const {
     return fmt::format("  if ((status = {}) != {}_ok)\n    return status;\n", call, name);
   }
   std::string both(size_t i) const { return fmt::format("&tensor_{0}, &c->{0}", members[i]); }
 
-  /// `text` where the tensor is not left out.
+  /// `text`, to be run only if the tensor is given.
   std::string unlessLeftOut(size_t i, const std::string &text) const {
     if (!signature.tensors[i].isOptional || text.empty())
       return text;
@@ -257,7 +258,7 @@ private:
     });
   }
 
-  /// The first view that names an extent tells it, the others must agree.
+  /// The first view with an extent defines it; the others must agree.
   std::string agreement(size_t i, const DeclaredTensor &tensor) const {
     std::string text;
     for (size_t axis = 0; axis < tensor.axes.size(); ++axis) {
@@ -280,8 +281,8 @@ private:
     return text;
   }
 
-  /// What sequences leave beside their results, where these lie one after the other: kernels write
-  /// as many rows of it as of these.
+  /// Where sequences lie one after the other, kernels write as many rows of a tensor beside the
+  /// results (LSE) as of the results. So it must have at least as many rows.
   std::string leastRows() const {
     constexpr size_t rows = 2;
     std::string text;
@@ -312,7 +313,7 @@ private:
     return text;
   }
 
-  /// What nobody tells is 1, and of key heads there are as many as of query heads.
+  /// An extent that nothing defines is 1; Hkv is H.
   std::string valueOf(size_t extent) const {
     if (givers[extent] == Giver::nobody)
       return extent == kvHeads ? values[heads] : "1";

@@ -1,4 +1,4 @@
-//===- CodeReach.h - Where a target's code runs -----------------*- C++ -*-===//
+//===- CodeReach.h - Which machines can run code ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

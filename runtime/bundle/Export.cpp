@@ -19,7 +19,7 @@ namespace tesela {
 
 namespace fs = std::filesystem;
 
-/// The folder, made where it is not there. Files of others are not to be overwritten.
+/// Creates the folder if necessary. Fails if it has files of others, which must not be overwritten.
 static Status prepareFolder(const std::string &folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
@@ -60,7 +60,7 @@ struct Compiled {
 
 } // namespace
 
-/// With a cubin in place of PTX where there is a ptxas for it.
+/// Compiles, and assembles a cubin if ptxas can do it; else the artifact keeps its PTX.
 static Result<Compiled> compileFor(const BundleOptions &options, const std::string &target,
                                    const std::optional<Ptxas> &ptxas) {
   KernelOptions kernel = options.kernel;
@@ -78,7 +78,8 @@ static Result<Compiled> compileFor(const BundleOptions &options, const std::stri
         artifact.code = std::move(assembled->cubin);
         artifact.format = CodeFormat::cubin;
         artifact.resources = assembled->resources;
-      } else if (assembled.code() != Code::unsupported) { // too old for the GPU: it is the driver's
+      } else if (assembled.code() != Code::unsupported) { // if ptxas is too old for the GPU, the
+                                                          // driver assembles
         return assembled.error();
       }
     }

@@ -14,7 +14,7 @@ namespace tesela {
 
 namespace fs = std::filesystem;
 
-/// The bytes of a file of at most `limit`: nothing larger is read, and no pipe or device.
+/// The contents of a regular file of at most `limit` bytes. Reads no pipe, device or larger file.
 static Result<std::string> readBounded(const std::string &path, uint64_t limit) {
   std::error_code failure;
   if (!fs::is_regular_file(path, failure))
@@ -28,7 +28,7 @@ static Result<std::string> readBounded(const std::string &path, uint64_t limit) 
   return readFile(path);
 }
 
-/// The manifest's path, where `path` may be the bundle's folder.
+/// The manifest's path. `path` may be the bundle's folder.
 static std::string manifestPath(const std::string &path) {
   std::error_code failure;
   return fs::is_directory(path, failure) ? path + "/" + manifestFile : path;
@@ -49,7 +49,7 @@ static CodeFormat formatOf(const std::string &name) {
                          : CodeFormat::hostObject;
 }
 
-/// The target of `info` that runs on `device` and is the newest of these.
+/// The newest target of `info` that runs on `device`.
 static Result<const BundleTarget *> chooseTarget(const BundleInfo &info, const Device &device) {
   std::string names, lacking;
   const BundleTarget *chosen = nullptr;
@@ -83,7 +83,7 @@ static Result<const BundleTarget *> chooseTarget(const BundleInfo &info, const D
                                    device.target + ", too");
 }
 
-/// Files of several bundles do not make one.
+/// Files of different bundles must not be mixed.
 static Status checkBelongs(const BundleInfo &info, const BundleTarget &target,
                            const Artifact &artifact) {
   if (artifact.variantName == info.variantName && artifact.target.name() == target.target &&
@@ -95,10 +95,11 @@ static Status checkBelongs(const BundleInfo &info, const BundleTarget &target,
                                       " holds: export the bundle anew");
 }
 
-/// Numbers that are handed to the driver or allocated as they stand.
+/// Checks numbers that are passed to the driver or allocated without further checks.
 static Status checkNumbers(const Artifact &artifact) {
   bool onGpu = artifact.target.kind == Target::Kind::cuda;
-  constexpr int64_t most = int64_t(1) << 30; // bytes of a block or a worker; far above any
+  constexpr int64_t most = int64_t(1) << 30; // bytes of a thread block or a worker; far above any
+                                             // real one
   for (const Launch &launch : artifact.launches)
     if ((onGpu && (launch.threads < 1 || launch.threads > 1024)) || launch.sharedBytes < 0 ||
         launch.sharedBytes > most || launch.workspaceBytes < 0 || launch.workspaceBytes > most)
@@ -148,7 +149,7 @@ Result<Kernel> loadKernel(const Context &context, const std::string &path) {
   state->kernel = std::move(*kernel);
   state->info = state->kernel->info;
   state->info.origin = KernelInfo::Origin::bundle;
-  if (artifact->format == CodeFormat::cubin) // not this machine's
+  if (artifact->format == CodeFormat::cubin) // another machine assembled it
     state->info.assembler.clear();
   return Kernel(std::move(state));
 }

@@ -16,9 +16,9 @@
 namespace tesela {
 
 using nlohmann::json;
-using nlohmann::ordered_json; // members stand in the file as they are written
+using nlohmann::ordered_json; // keeps members in the order in which they are written
 
-/// Changes where a reader of the former one would go wrong.
+/// To be increased when readers of the previous format would misread the file.
 static constexpr int formatVersion = 1;
 
 /// Far more than there are targets.
@@ -57,7 +57,7 @@ static ordered_json describe(const Parameter &parameter) {
   }
   if (parameter.defaultValue && parameter.type == ElementType::i32)
     described["default"] = int64_t(*parameter.defaultValue);
-  else if (parameter.defaultValue) // as text: JSON has no infinities
+  else if (parameter.defaultValue) // a text, because JSON has no infinities
     described["default"] = fmt::format("{}", float(*parameter.defaultValue));
   return described;
 }
@@ -69,7 +69,7 @@ static ordered_json textsOf(const std::vector<Expression> &expressions) {
   return texts;
 }
 
-/// The bytes of a kernel's parameter.
+/// The size in bytes of a kernel's parameter.
 static int slotBytes(ArgumentSlot::Kind kind) {
   using Kind = ArgumentSlot::Kind;
   switch (kind) {
@@ -182,7 +182,7 @@ std::string writeManifest(const BundleInfo &info, const ManifestDetails &details
   ordered_json targets = ordered_json::array();
   for (size_t i = 0; i < info.targets.size(); ++i)
     targets.push_back(describe(info.targets[i], details.artifacts[i]));
-  // A variant's comments may hold any bytes, JSON only UTF-8.
+  // A variant's comments may contain any bytes, but JSON only UTF-8.
   std::string text =
       json::parse(json(info.variantText).dump(-1, ' ', false, json::error_handler_t::replace))
           .get<std::string>();
@@ -209,8 +209,8 @@ std::string writeManifest(const BundleInfo &info, const ManifestDetails &details
 
 namespace {
 
-/// The members of one object. After the first failure `problem` says what was wrong, and the rest
-/// reads as empty.
+/// The members of one object. After the first failure `problem` says what was wrong, and all other
+/// members read as empty.
 class Members {
 public:
   Members(const json &object, std::string where, std::string &problem)
@@ -262,7 +262,7 @@ private:
 
 } // namespace
 
-/// A name that stays in its folder.
+/// Whether the name is a file name without a folder.
 static bool isPlainFileName(std::string_view name) {
   auto isPlain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -272,7 +272,7 @@ static bool isPlainFileName(std::string_view name) {
          std::all_of(name.begin(), name.end(), isPlain);
 }
 
-/// As compilations have it (tesela/compiler/Compile.h): of the widest keys.
+/// The limit of compilations for keys, the widest (tesela/compiler/Compile.h).
 static constexpr uint64_t maxHeadDim = 576;
 
 static bool isDigest(std::string_view text) {

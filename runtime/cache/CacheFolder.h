@@ -1,4 +1,4 @@
-//===- CacheFolder.h - Where entries lie ------------------------*- C++ -*-===//
+//===- CacheFolder.h - Files of the cache -----------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

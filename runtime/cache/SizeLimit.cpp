@@ -11,8 +11,8 @@
 
 namespace tesela {
 
-/// With this many entries in each part, the parts differ little in size. So an entry that was used
-/// longest ago in its part was not used for long compared with all.
+/// With this many entries in each part, the parts differ little in size. So the least recently used
+/// entry of a part is among the least recently used ones of all.
 static constexpr int64_t manyEntries = 16;
 
 bool SizeLimit::takeFromAllowance(int64_t entryBytes) {

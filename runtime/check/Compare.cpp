@@ -196,8 +196,8 @@ private:
   const double magnitude;
   Comparison result;
   double worstLseExcess = -HUGE_VAL, worstRowExcess = -HUGE_VAL;
-  int64_t worstElement = 0, worstRow = 0, worstLse = 0; ///< rows or elements with the largest
-                                                        ///< excess
+  int64_t worstElement = 0, worstRow = 0, worstLse = 0; ///< the rows with the worst
+                                                        ///< values
 
   /// Keeps only the first reason, because later ones often follow from it.
   template <typename... Values>

@@ -25,7 +25,7 @@ struct LoadedKernel;
 class FirstLaunch {
 public:
   /// `options` are the kernel's. `oracles` caches the cubins of oracles by their source. `threads`:
-  /// for the interpreter; 0: as many as the hardware has.
+  /// for the interpreter; 0: one for each usable processor.
   FirstLaunch(KernelOptions options, std::shared_ptr<OnceMap<std::string>> oracles, int threads,
               std::shared_ptr<const EventSink> events)
       : options(std::move(options)), oracles(std::move(oracles)), threads(threads),

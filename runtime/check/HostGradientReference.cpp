@@ -1,4 +1,4 @@
-//===- HostGradientReference.cpp - What gradients should be ---------------===//
+//===- HostGradientReference.cpp - References of gradients ----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -79,8 +79,8 @@ double dot(const float *a, const float *b, int64_t count) {
   double sums[8] = {};
   int64_t i = 0;
   for (; i + 8 <= count; i += 8)
-    for (int lane = 0; lane < 8; ++lane)
-      sums[lane] += double(a[i + lane]) * double(b[i + lane]);
+    for (int j = 0; j < 8; ++j)
+      sums[j] += double(a[i + j]) * double(b[i + j]);
   for (; i < count; ++i)
     sums[0] += double(a[i]) * double(b[i]);
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));

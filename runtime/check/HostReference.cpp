@@ -20,8 +20,8 @@ double dot(const double *a, const float *b, int64_t count) {
   double sums[8] = {};
   int64_t i = 0;
   for (; i + 8 <= count; i += 8)
-    for (int lane = 0; lane < 8; ++lane)
-      sums[lane] += a[i + lane] * double(b[i + lane]);
+    for (int j = 0; j < 8; ++j)
+      sums[j] += a[i + j] * double(b[i + j]);
   for (; i < count; ++i)
     sums[0] += a[i] * double(b[i]);
   return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));

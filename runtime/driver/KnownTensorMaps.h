@@ -1,4 +1,4 @@
-//===- KnownTensorMaps.h - Tensor maps that were encoded before -*- C++ -*-===//
+//===- KnownTensorMaps.h - A cache of tensor maps ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

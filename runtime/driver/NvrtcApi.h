@@ -30,9 +30,9 @@ namespace tesela::cuda {
   ENTRY(nvrtcDestroyProgram, (_nvrtcProgram * *program))                                           \
   ENTRY(nvrtcCompileProgram,                                                                       \
         (_nvrtcProgram * program, int optionCount, const char *const *options))                    \
-  ENTRY(nvrtcGetProgramLogSize, (_nvrtcProgram * program, size_t *bytes))                          \
+  ENTRY(nvrtcGetProgramLogSize, (_nvrtcProgram * program, size_t * bytes))                         \
   ENTRY(nvrtcGetProgramLog, (_nvrtcProgram * program, char *log))                                  \
-  ENTRY(nvrtcGetCUBINSize, (_nvrtcProgram * program, size_t *bytes))                               \
+  ENTRY(nvrtcGetCUBINSize, (_nvrtcProgram * program, size_t * bytes))                              \
   ENTRY(nvrtcGetCUBIN, (_nvrtcProgram * program, char *cubin))
 
 struct NvrtcApi {

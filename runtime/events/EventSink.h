@@ -1,4 +1,4 @@
-//===- EventSink.h - Where events go ----------------------------*- C++ -*-===//
+//===- EventSink.h - Receives a context's events ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -21,7 +21,7 @@ namespace {
 
 /// Kernels store extents in i32.
 constexpr int64_t maxExtent = std::numeric_limits<int32_t>::max();
-/// Kernels add the rows, keys or prefetched blocks of a block to a position in i32.
+/// Kernels add indices within a block, and of prefetched blocks, to a position in i32.
 constexpr int64_t maxLength = (int64_t(1) << 31) - 4096;
 
 /// The indices of the launch's extents.

@@ -1,4 +1,4 @@
-//===- CheckedParameters.h - The variant's own arguments --------*- C++ -*-===//
+//===- CheckedParameters.h - Checks scalars and captures --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

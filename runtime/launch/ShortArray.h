@@ -1,4 +1,4 @@
-//===- ShortArray.h - An array that is seldom long --------------*- C++ -*-===//
+//===- ShortArray.h - An array that is usually short ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- TensorSpan.h - Do a tensor's sizes fit 63 bits? ----------*- C++ -*-===//
+//===- TensorSpan.h - Checks that sizes fit 63 bits -------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

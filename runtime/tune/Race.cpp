@@ -17,7 +17,7 @@ namespace tesela {
 namespace {
 
 // A kernel that loses its heat by this factor has not won a final in any exhaustive search
-// (docs/tuning.md). On a machine that others use, ratios of heats are accurate to 10 %.
+// (docs/log/2026-11-22-tuner.md). If others use the machine, ratios of heats are accurate to 10 %.
 constexpr double lostHeat = 1.25, lostHeats = 1.15;
 constexpr double hopeless = 3; ///< in two consecutive launches
 constexpr int samplesOfHeat = 3, secondChance = 3;

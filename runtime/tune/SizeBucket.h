@@ -27,8 +27,8 @@ struct SizeBucket {
   std::string name() const;
   static std::optional<SizeBucket> parse(std::string_view name);
 
-  /// Whether only the number of heads differs, by a factor of at most four. The same schedule is
-  /// then about as good, because only the number of waves changes.
+  /// Whether only batch times heads differs, by a factor of at most four. The same schedule is then
+  /// about as good, because only the number of waves changes.
   bool isNear(const SizeBucket &other) const;
   bool operator==(const SizeBucket &) const = default;
 };

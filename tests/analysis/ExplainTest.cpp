@@ -20,7 +20,7 @@ using namespace tesela;
 
 namespace {
 
-/// On the host, whose blocks may be small.
+/// A request for the host, whose blocks may be small.
 ExplainRequest makeRequest(const std::string &text, int blockM, int blockN) {
   ExplainRequest request;
   request.specification.variantText = text;
@@ -34,9 +34,9 @@ struct Counts {
   int64_t empty = 0, partial = 0, full = 0;
 };
 
-/// What the dense mask says of every tile of every head, held against the map.
+/// Compares the map with the dense mask, for every tile of every head.
 struct Findings {
-  std::string unsound; ///< the first fault, or nothing
+  std::string unsound; ///< the first fault, or ""
   Counts told, dense;
 };
 
@@ -142,7 +142,7 @@ TEST(Explain, IsSoundOnRandomMasks) {
   EXPECT_GT(full, 0);
 }
 
-// What is the same for a block may be any expression of the language.
+// A value that is the same for a whole block may be any expression of the language.
 TEST(Explain, EvaluatesFloats) {
   ExplainRequest request = makeRequest(
       "attention floats(x: f32, y: f32[H]) {\n"
@@ -165,7 +165,7 @@ TEST(Explain, EvaluatesFloats) {
   }
 }
 
-// A score's functions are not expanded as a mask's are.
+// Functions in a score are not expanded as those in a mask are.
 TEST(Explain, EvaluatesFunctionsInScores) {
   for (const char *exact : {"", "exact "}) {
     ExplainRequest request = makeRequest("attention floats(x: f32) {\n  " + std::string(exact) +
@@ -184,7 +184,7 @@ TEST(Explain, EvaluatesFunctionsInScores) {
   }
 }
 
-// Heads that share a block of queries share its tiles; the schedule's rows are those of all.
+// Heads that share a block of queries share its tiles. The schedule's rows are those of all heads.
 TEST(Explain, FollowsPackedHeads) {
   ExplainRequest request = makeRequest("attention m(reach: i32[H]) { mask = k < reach[h] }", 8, 16);
   request.specification.target = {Target::Kind::cuda, 90};
@@ -197,7 +197,7 @@ TEST(Explain, FollowsPackedHeads) {
   request.bindings.parameters[0].capture = {reach, {6}, {1}};
   TileMap map = explained(request);
   ASSERT_EQ(map.heads.size(), 6u);
-  // Of three heads of a key/value head the first two share a block, the third has one alone.
+  // Of three heads of a key/value head, the first two share a block, and the third has its own.
   EXPECT_EQ(map.heads[0].kinds, map.heads[1].kinds);
   EXPECT_EQ(map.heads[3].kinds, map.heads[4].kinds);
   auto skips = [&](int head) {
@@ -230,7 +230,7 @@ TEST(Explain, SaysWhatKeepsAProof) {
                                          "}\n",
                                          "mask.attn");
   ASSERT_TRUE(variant.ok()) << variant.error().message();
-  std::vector<LostPlace> places; // of every node: the text's own
+  std::vector<LostPlace> places; // one for every node: the whole text
   for (const Node &node : variant->nodes)
     places.push_back({node.location, "nothing is known"});
   std::vector<LostProof> proofs = lostProofs(*variant, places);
@@ -240,7 +240,7 @@ TEST(Explain, SaysWhatKeepsAProof) {
         return proof.remedy;
     return std::string("no such place");
   };
-  EXPECT_EQ(remedyAt(4, 11), "no such place"); // of s nothing could be proved
+  EXPECT_EQ(remedyAt(4, 11), "no such place"); // nothing could be proved about s
   EXPECT_NE(remedyAt(2, 13).find("inside of it"), std::string::npos);
   EXPECT_NE(remedyAt(3, 16).find("index"), std::string::npos);
   EXPECT_NE(remedyAt(3, 30).find("a parameter"), std::string::npos);
@@ -274,7 +274,7 @@ TEST(Explain, NamesWhatLostAProof) {
   EXPECT_EQ(placesOf("mask = q >= k\nscore = exp(k * 1.0) < 3.0 ? -inf : s"), (Places{{3, 9}}));
 }
 
-// -inf is as masked: the tiles follow the score, and so do the heads that are told apart.
+// A score of -inf is masked. The tiles follow the score, and so does which heads differ.
 TEST(Explain, ShowsScoresThatMask) {
   ExplainRequest request =
       makeRequest("attention m() { score = h == 0 || k < 20 ? s : -inf }", 8, 16);
@@ -290,7 +290,7 @@ TEST(Explain, ShowsScoresThatMask) {
   EXPECT_EQ(empty(1), 5 * 2); // keys from 32 on, in each of the five rows
 }
 
-// A thread of another program may have little stack, and a chain nearly 2,700 links.
+// A thread of another program may have a small stack. A chain may have nearly 2,700 links.
 TEST(Explain, LongChainsNeedNoLargeStackOfTheCallers) {
   std::string chain = "attention m() { mask = q >= k";
   for (int i = 0; i < 2000; ++i)
@@ -314,7 +314,7 @@ TEST(Explain, LongChainsNeedNoLargeStackOfTheCallers) {
   pthread_attr_destroy(&attributes);
 }
 
-/// The map of cells that a map of tiles gives.
+/// The map of cells that follows from a map of tiles.
 std::vector<TileKind> cellsOf(const TileMap &map, const HeadTiles &tiles, int64_t cell) {
   std::vector<TileKind> cells;
   for (int64_t row = 0; row < map.rows; row += cell)
@@ -329,7 +329,8 @@ std::vector<TileKind> cellsOf(const TileMap &map, const HeadTiles &tiles, int64_
   return cells;
 }
 
-// Many tiles are told by cells; the counts are those of tiles. Threads and progress change nothing.
+// Many tiles are reported as cells, but counts are those of tiles. The number of threads and the
+// progress function change nothing.
 TEST(Explain, TellsManyTilesByCells) {
   for (const char *mask :
        {"q >= k && q - k < 300", "id[k] == id[q]", "h == 0 || k < 100", "true"}) {

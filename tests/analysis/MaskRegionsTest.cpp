@@ -3,12 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Soundness on random masks, of the key blocks of a block of queries and of the query blocks of a
-// block of keys: no pair outside the blocks that run is kept, every pair inside those that are not
-// partial is, for each head that the block has. The masks themselves come from the interpreter.
+// Soundness on random masks, for the key blocks of a block of queries and for the query blocks of a
+// block of keys. No pair outside of the blocks that run is kept. Every pair in a block that is not
+// partial is kept. This must hold for each head of the block. The masks are evaluated by the
+// interpreter.
 //
-// TESELA_RANDOM_MASKS: how many random masks, TESELA_RANDOM_SEED: from which on. A failure says how
-// to repeat it.
+// TESELA_RANDOM_MASKS: the number of random masks; TESELA_RANDOM_SEED: the first seed. A failure
+// says how to repeat it.
 //
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
@@ -51,11 +52,12 @@ Variant parsed(const std::string &text) {
   return variant.ok() ? *variant : Variant();
 }
 
-/// A block of a launch, which begins anywhere; its rows are queries or keys, its columns the other.
+/// A block of a launch that begins anywhere. Its rows are queries or keys, its columns are the
+/// others.
 struct Place {
   TileBlocks blocks;
   Extents extents;
-  Point point;                                        ///< of the block's first head
+  Point point;                                        ///< the block's first head
   int32_t first = 0, last = 0, rows = 0, columns = 0; ///< the block's rows, all rows, all columns
   int32_t lastHead = 0;
 
@@ -75,7 +77,7 @@ Place randomPlace(std::mt19937 &random, const TileBlocks &blocks) {
   Place place{.blocks = blocks, .extents = {}, .point = {}};
   Extents &e = place.extents;
   auto below = [&](int64_t end) { return int32_t(random() % end); };
-  bool isHuge = random() % 5 == 0; // where q and k themselves come near the end of i32
+  bool isHuge = random() % 5 == 0; // q and k come near the end of i32
   auto length = [&](int least) {
     return isHuge ? std::numeric_limits<int32_t>::max() - below(100) * below(1 << 20)
                   : least + below(90);
@@ -88,7 +90,7 @@ Place randomPlace(std::mt19937 &random, const TileBlocks &blocks) {
   e.Sk = length(place.areQueries() ? 0 : 1);
   place.point.b = below(e.B);
   place.point.hkv = below(e.Hkv);
-  // Where the heads of a block begin does not matter to what is said of them.
+  // The result must not depend on where the heads of a block begin.
   int32_t firstHead = place.point.hkv * sharing;
   place.point.h = firstHead + (place.areQueries() ? below(sharing) : 0);
   place.lastHead = firstHead + sharing - 1;
@@ -102,7 +104,7 @@ Place randomPlace(std::mt19937 &random, const TileBlocks &blocks) {
   return place;
 }
 
-/// The blocks that a block visits, looked up without a list of them: huge launches have too many.
+/// The blocks that a block visits, looked up without a list, because a huge launch has too many.
 class Visits {
 public:
   Visits(TileProgram &program, const Bindings &bindings, const Place &place) : program(program) {
@@ -123,8 +125,9 @@ public:
     return block.ok() ? *block : std::nullopt;
   }
 
-  /// Blocks where something may change: the first and the last, and those on both sides of a gap or
-  /// of a change of kind, sought between samples that lie closer near both ends. Of few, all.
+  /// Blocks at which something may change: the first and the last, and those on both sides of a gap
+  /// or of a change of kind. They are sought between samples, which are denser near both ends. If
+  /// there are few blocks, all of them.
   std::vector<VisitedBlock> corners() {
     std::set<int64_t> samples;
     for (int64_t step = 1; step <= count; step *= 2)
@@ -159,7 +162,7 @@ private:
   TileProgram &program;
 };
 
-/// The columns to look at: all, or of a huge launch those where something may change.
+/// The columns to test: all, or in a huge launch those at which something may change.
 std::vector<int32_t> columnsOf(const Place &place, const std::vector<VisitedBlock> &corners,
                                std::mt19937 &random) {
   int64_t end = place.columns;
@@ -187,7 +190,7 @@ std::vector<int32_t> columnsOf(const Place &place, const std::vector<VisitedBloc
   return columns;
 }
 
-/// Whether the softmax sees the pair: what the score is in full must not matter.
+/// Whether the softmax sees the pair. The finite value of the score must not matter.
 bool isKept(const Interpreter &interpreter, const Point &point) {
   constexpr float none = -std::numeric_limits<float>::infinity();
   return interpreter.mask(point) &&
@@ -195,7 +198,7 @@ bool isKept(const Interpreter &interpreter, const Point &point) {
           interpreter.score(point, -1.0f) != none);
 }
 
-/// What is wrong with what a block visits; empty where it is sound.
+/// What is wrong with the blocks that a block visits; empty if they are sound.
 std::string findUnsound(const Interpreter &interpreter, Visits &visits,
                         const std::vector<VisitedBlock> &corners, const Place &place,
                         std::mt19937 &random) {
@@ -245,12 +248,12 @@ int fromEnvironment(const char *name, int otherwise) {
   return text ? std::atoi(text) : otherwise;
 }
 
-/// Launches of one form of tiles, and of how many something is claimed.
+/// The number of launches of one form of tiles, and how many of them claim something.
 struct Claims {
   int launches = 0, skip = 0, full = 0;
 };
 
-/// Which way the blocks of a mask go: mostly as a forward kernel's do, of one head or of several.
+/// The axis of the blocks of a mask: mostly as in a forward kernel, with one head or several.
 TileBlocks randomBlocks(std::mt19937 &random) {
   auto extent = [&] { return 1 + int64_t(random() % (random() % 2 ? 64 : 16)); };
   TileBlocks blocks{.queries = extent(), .keys = extent()};
@@ -279,7 +282,7 @@ TEST(MaskRegions, AreSoundOnRandomMasks) {
   std::map<std::pair<std::string, TileForm>, Claims> claims;
   for (int number = seed; number < seed + count; ++number) {
     if (number % 500 == 0)
-      context = makeContext(); // attributes of old masks are never freed
+      context = makeContext(); // a context never frees attributes of old masks
     std::mt19937 random(number);
     std::string text = "attention m(" + std::string(kMaskParameters) + ") {\n";
     text += randomMask(random);
@@ -318,7 +321,7 @@ TEST(MaskRegions, AreSoundOnRandomMasks) {
       const Claims &claimed = claims[{rows, form}];
       std::printf("%-10s  %5d blocks of %-7s: %5d skip blocks, %5d have full ones\n", name,
                   claimed.launches, rows, claimed.skip, claimed.full);
-      // What claims nothing is always sound: these masks are to be worth the trouble.
+      // An analysis that claims nothing is always sound, so the masks must give claims.
       if (form == TileForm::everyTile || count < 1000)
         continue;
       EXPECT_GT(claimed.launches, count / 8);

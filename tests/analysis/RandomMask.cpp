@@ -18,7 +18,7 @@ int32_t randomInteger(std::mt19937 &random, int32_t extent) {
   case 2:
   case 3:
   case 4:
-    return int32_t(uint32_t(extent) - 20 + uint32_t(small(40))); // wraps as the language does
+    return int32_t(uint32_t(extent) - 20 + uint32_t(small(40))); // wraps, as in the language
   case 5:
   case 6:
     return -small(40);
@@ -41,7 +41,7 @@ public:
       readsOf = 25;
       numbersOf = 50;
       break;
-    default: // positions
+    default: // masks of positions
       readsOf = 4;
       numbersOf = 4;
     }
@@ -70,7 +70,7 @@ public:
     }
   }
 
-  /// What `z` stands for: a value that several parts of a mask share.
+  /// The value of `z`, which several parts of a mask share.
   std::string shared() {
     return pick({"k / w", "(k - q) / 3", "(q + k) / p", "k % w", "abs(q - k)", sum(), integer()});
   }
@@ -97,7 +97,7 @@ private:
     return value < 0 ? "(" + std::to_string(value) + ")" : std::to_string(value);
   }
 
-  /// The same for all queries and keys of a block.
+  /// A value that is the same for all queries and keys of a block.
   std::string uniform() {
     if (chance(35))
       return constant();
@@ -116,7 +116,7 @@ private:
     return text;
   }
 
-  /// What no sum is.
+  /// A term that is not linear.
   std::string nonlinear() {
     return filled(pick({"$ / @",
                         "$ / @",
@@ -156,7 +156,7 @@ private:
     return text;
   }
 
-  /// An index of a read.
+  /// An index for a read.
   std::string index() {
     if (chance(50))
       return pick({"q", "k"});
@@ -168,7 +168,7 @@ private:
                  "h", "hkv", "p", "2 * k", "min(q, k)", "abs(q - k)", "int(f[k])", "q / (k + 1)"});
   }
 
-  /// An i32 element of a capture.
+  /// An i32 element of a captured tensor.
   std::string read() {
     switch (random() % 4) {
     case 0:
@@ -202,7 +202,7 @@ private:
                  function + a, "(" + condition + " ? " + a + " : " + b + ")"});
   }
 
-  /// Over a few indices, so that every rule of the analysis sees an interval.
+  /// A reduction over a few indices, so that every rule of the analysis gets an interval.
   std::string reduction(const std::string &comparison) {
     std::string bound = pick({"3", "5", "p % 4", "Hkv", "0", "t[0] % 3"});
     std::string each = pick({"k" + comparison + "u[i]", "k - q" + comparison + "5 * i",
@@ -224,7 +224,7 @@ private:
     if (chance(numbersOf)) {
       if (chance(15))
         return "int(" + number(1) + ")" + comparison + integer();
-      if (chance(8)) // not so where the left side is NaN
+      if (chance(8)) // differs if the left side is NaN
         return filled(
                    pick({number(1), "$ * x", "(# ? f[k] : y)", "g[b, k] * f[q]", "f[k] - f[q]"})) +
                " <= inf";
@@ -340,7 +340,7 @@ void RandomLaunch::capture(std::vector<T> values, std::vector<int64_t> extents) 
   CaptureView view{table->data(), extents, std::vector<int64_t>(extents.size(), 1)};
   for (size_t axis = extents.size() - 1; axis > 0; --axis)
     view.strides[axis - 1] = view.strides[axis] * extents[axis];
-  if (!table->empty() && random() % 8 == 0) { // backwards
+  if (!table->empty() && random() % 8 == 0) { // with a negative stride
     view.data = table->data() + extents.back() - 1;
     view.strides.back() = -1;
   } else if (random() % 16 == 0) {
@@ -354,8 +354,8 @@ void RandomLaunch::capture(std::vector<T> values, std::vector<int64_t> extents) 
 RandomLaunch::RandomLaunch(std::mt19937 &random, const Extents &extents) : random(random) {
   bindings.extents = extents;
   int64_t B = extents.B, H = extents.H;
-  // What an axis along queries or keys has: often what they need, and at most what is quickly
-  // filled.
+  // The extent of an axis along queries or keys: often the number that they need, and never more
+  // than can be filled quickly.
   auto length = [&]() -> int64_t {
     int64_t longer = std::max(extents.Sq, extents.Sk);
     if (longer <= 200 && random() % 3 != 0)

@@ -1,11 +1,11 @@
-//===- SharpnessTest.cpp - That nothing more runs than must ---------------===//
+//===- SharpnessTest.cpp - That no unnecessary block runs -----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Masks of positions: no block runs that has no pair, none is partial that is full, and the kernel
-// gets them from closed formulas; the keys of a block of queries and the queries of a block of
-// keys. Masks of documents: as good to 2 %.
+// For masks of positions, no block without a kept pair runs, no full block is partial, and the
+// kernel gets the blocks from closed formulas. This holds for the keys of a block of queries and
+// for the queries of a block of keys. For masks of documents it holds up to 2 %.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Parser.h"
@@ -25,9 +25,9 @@ using namespace tesela;
 
 namespace {
 
-/// A mask of positions, and the runs that its closed form needs, either way.
+/// A mask of positions, and the number of runs in its closed form, for both axes.
 struct Positions {
-  const char *name, *mask; ///< over p and w; null: a variant of the library
+  const char *name, *mask; ///< over p and w; null: a library variant
   int runs;
 };
 
@@ -42,7 +42,7 @@ std::string textOf(const Positions &positions) {
 
 class Sharpness : public testing::Test {
 protected:
-  /// A kernel's blocks for a mask that is right.
+  /// The program that gives a kernel its blocks, for a mask without errors.
   std::unique_ptr<TileProgram> programOf(const std::string &text, const TileBlocks &blocks) {
     Result<Variant> parsed = parseVariant(text, "mask.attn");
     EXPECT_TRUE(parsed.ok()) << (parsed.ok() ? "" : parsed.error().message());
@@ -56,7 +56,7 @@ protected:
   Variant variant;
 };
 
-/// The kinds of all tiles, by the interpreter.
+/// The kinds of all tiles, from the interpreter.
 class DenseTiles {
 public:
   DenseTiles(const Interpreter &interpreter, const TileBlocks &blocks, int32_t sq, int32_t sk)
@@ -79,13 +79,13 @@ public:
       }
   }
 
-  /// The blocks that must run for a block of queries, or of keys.
+  /// The blocks that must run for a block of queries, or for a block of keys.
   std::vector<VisitedBlock> neededBy(tile::Axis axis, int64_t number) const {
     std::vector<VisitedBlock> blocks;
     bool ofQueries = axis == tile::Axis::Query;
     for (int64_t other = 0; other < (ofQueries ? columns : rows); ++other) {
       TileKind kind = ofQueries ? kinds[number * columns + other] : kinds[other * columns + number];
-      // To a block of keys, queries beyond the end are columns that must be dropped.
+      // For a block of keys, queries beyond the end are columns, which must be dropped.
       bool isBroken = !ofQueries && isLastRowBroken && other == rows - 1;
       if (kind != TileKind::empty)
         blocks.push_back({other, kind == TileKind::partial || isBroken});
@@ -95,7 +95,7 @@ public:
 
 private:
   int64_t rows, columns;
-  bool isLastRowBroken; ///< its last queries are beyond the end
+  bool isLastRowBroken; ///< whether its last queries are beyond the end
   std::vector<TileKind> kinds;
 };
 
@@ -163,11 +163,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return std::string(info.param.name); });
 
 //===----------------------------------------------------------------------===//
-// Rounds of a reduction
+// Iterations of a reduction
 //===----------------------------------------------------------------------===//
 
-// Each block of positions sees blocks by chance, which have nothing to do with each other: no tile
-// runs that none of them is in.
+// Each block of positions sees random blocks, independently of the others. No tile runs that none
+// of them contains.
 TEST_F(Sharpness, BlocksByChanceAreExact) {
   constexpr int32_t sq = 1024, sk = 900, most = 8;
   std::mt19937 random(3);
@@ -215,13 +215,13 @@ TEST_F(Sharpness, BlocksByChanceAreExact) {
 struct Documents {
   const char *name, *mask;
   bool isCausal;
-  TileForm form, formOfKeys; ///< of a block of queries, of keys
+  TileForm form, formOfKeys; ///< for a block of queries, and for a block of keys
 };
 
 class PackedDocuments : public Sharpness, public testing::WithParamInterface<Documents> {
 protected:
   static constexpr int32_t length = 32768, meanLength = 700;
-  std::vector<int32_t> start, end; ///< the document's, of each position
+  std::vector<int32_t> start, end; ///< start and end of each position's document
   std::vector<int32_t> id;
 
   void SetUp() override {
@@ -240,8 +240,8 @@ protected:
     int64_t visited = 0, full = 0;
   };
 
-  /// Of the queries [first, last], whose keys are intervals that ascend with the query; or of the
-  /// keys [first, last], whose queries are.
+  /// The exact tiles for the queries [first, last], whose intervals of keys ascend with the query;
+  /// or for the keys [first, last], whose intervals of queries do.
   Tiles exact(tile::Axis axis, int32_t first, int32_t last, int32_t extent) const {
     bool ofQueries = axis == tile::Axis::Query, isCausal = GetParam().isCausal;
     auto low = [&](int32_t row) { return !ofQueries && isCausal ? row : start[row]; };
@@ -249,8 +249,7 @@ protected:
     Tiles tiles;
     for (int32_t begin = 0; begin < length; begin += extent) {
       int32_t close = std::min(begin + extent, length);
-      // A tile with rows beyond the end may be full where they are queries, one with columns beyond
-      // it not.
+      // A tile with queries beyond the end may be full. A tile with keys beyond the end may not.
       bool some = false;
       bool all = begin + extent <= length && (ofQueries || last - first + 1 == keysOfBlock);
       for (int32_t row = first; row <= last; ++row) {
@@ -295,7 +294,7 @@ TEST_P(PackedDocuments, RunHardlyMoreThanTheirTiles) {
       least.visited += tiles.visited;
       least.full += tiles.full;
     }
-    EXPECT_GE(told.visited, least.visited); // else it is unsound
+    EXPECT_GE(told.visited, least.visited); // fewer would be unsound
     EXPECT_LE(told.full, least.full);
     EXPECT_LE(double(told.visited), 1.02 * double(least.visited));
     EXPECT_GE(double(told.full), 0.98 * double(least.full));

@@ -1,11 +1,11 @@
-//===- VisitedRunsTest.cpp - Many tiles at once against one by one --------===//
+//===- VisitedRunsTest.cpp - Many tiles at once, and one by one -----------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What `explain` counts comes from closed ranges, or from tests of many boxes at once with tables
-// of the captured tensors. Held against the same program's blocks one by one: its loop over closed
-// ranges, and its test of each block alone, which looks at every element that it needs.
+// `explain` counts tiles from closed ranges, or by testing many boxes at once, with tables of the
+// captured tensors. The test compares this with the same program's blocks one by one: its loop over
+// closed ranges, and its test of each single block, which reads every element that it needs.
 //
 //===----------------------------------------------------------------------===//
 #include "RandomMask.h"
@@ -28,7 +28,7 @@ using namespace tesela;
 
 namespace {
 
-/// One by one; in ascending order.
+/// The blocks one by one, in ascending order.
 std::vector<VisitedBlock> oneByOne(TileProgram program, const Bindings &bindings,
                                    const Point &where, int32_t first, int64_t columns) {
   if (program.form() != TileForm::classified) {
@@ -69,7 +69,7 @@ struct Seen {
   int64_t rows = 0, visited = 0, full = 0;
 };
 
-/// Compares some blocks of rows of a launch, the last one among them, and gives what was seen.
+/// Compares some rows of blocks of a launch, including the last one, and returns what occurred.
 void compareRows(const TileProgram &lowered, const TileBlocks &blocks, const Bindings &bindings,
                  std::mt19937 &random, Seen &seen) {
   const Extents &e = bindings.extents;
@@ -83,7 +83,7 @@ void compareRows(const TileProgram &lowered, const TileBlocks &blocks, const Bin
   for (int head = 0; head < 2; ++head) {
     Point where{.b = int32_t(random() % e.B), .hkv = int32_t(random() % e.Hkv)};
     where.h = where.hkv * (e.H / e.Hkv);
-    // Rows of one head share what does not depend on them.
+    // The rows of one head share everything that does not depend on the row.
     int64_t last = (rows - 1) / extent;
     for (int64_t row : {int64_t(random() % (last + 1)), last, int64_t(random() % (last + 1))}) {
       int32_t first = int32_t(row * extent);
@@ -116,7 +116,7 @@ TileBlocks randomBlocks(std::mt19937 &random) {
   return blocks;
 }
 
-/// Lengths with several groups of 32 blocks, and some whose last block is not whole.
+/// A length with several groups of 32 blocks; some lengths have an incomplete last block.
 int32_t randomLength(std::mt19937 &random, int64_t extent) {
   return 1 + int32_t(random() % std::min<int64_t>(extent * 300, 5000));
 }
@@ -129,7 +129,7 @@ TEST(VisitedRuns, AreTheBlocksOneByOneOfRandomMasks) {
   Seen seen[3];
   for (int seed = 1; seed <= 700; ++seed) {
     if (seed % 100 == 1)
-      context = makeContext(); // attributes of old masks are never freed
+      context = makeContext(); // a context never frees attributes of old masks
     std::mt19937 random(seed);
     std::string text = "attention m(" + std::string(kMaskParameters) + ") {\n";
     text += randomMask(random);
@@ -155,7 +155,7 @@ TEST(VisitedRuns, AreTheBlocksOneByOneOfRandomMasks) {
   }
 }
 
-/// Captured tensors of any extents: ascending numbers below 40, flags, or numbers.
+/// Captured tensors of any extents: ascending numbers below 40, flags, or other numbers.
 class LibraryLaunch {
 public:
   LibraryLaunch(std::mt19937 &random, const Variant &variant, const Extents &extents) {

@@ -14,7 +14,7 @@ using namespace tesela::cuda;
 
 namespace {
 
-/// Counts the call; what it must return at once, or 0.
+/// Counts the call. Returns the error that the call must return at once, or 0.
 int enter(Entry entry) {
   calls[entry].fetch_add(1, std::memory_order_relaxed);
   if (isDestroying)
@@ -39,7 +39,7 @@ void breakCaptures() {
       brokenCaptures.insert(stream->capture);
 }
 
-/// Of a call that needs a context; `unsafe`: one that a capture forbids all threads.
+/// Checks for a call that needs a context. `unsafe`: a capture forbids the call on all threads.
 int checkContext(bool unsafe = false) {
   if (!isContext(currentContext()))
     return errorInvalidContext;
@@ -53,7 +53,7 @@ int checkContext(bool unsafe = false) {
 bool isDefault(const CUstream_st *stream) { return reinterpret_cast<uintptr_t>(stream) <= 1; }
 bool isPointer(const CUstream_st *stream) { return reinterpret_cast<uintptr_t>(stream) > 2; }
 
-/// Of a call that puts work on a stream, or waits for it.
+/// Checks for a call that puts work on a stream or waits for it.
 int checkStream(CUstream_st *stream) {
   if (int failure = checkContext())
     return failure;
@@ -79,7 +79,7 @@ StubDevice *deviceOf(int device) {
   return device >= 0 && size_t(device) < devices.size() ? &devices[device] : nullptr;
 }
 
-/// Writes into the log that the options name for errors.
+/// Writes into the error log that the options name.
 void writeErrorLog(unsigned count, const int *options, void **values) {
   char *buffer = nullptr;
   size_t size = 0;
@@ -423,10 +423,10 @@ int cuMemAlloc_v2(DevicePointer *address, size_t bytes) {
     return errorInvalidValue;
   if (bytes > deviceOf(currentContext()->device)->memoryBytes)
     return errorOutOfMemory;
-  constexpr size_t alignment = 512; // the driver's
+  constexpr size_t alignment = 512; // the alignment of the driver
   auto memory = std::make_unique_for_overwrite<char[]>(bytes + alignment);
   *address = (reinterpret_cast<uintptr_t>(memory.get()) + alignment - 1) / alignment * alignment;
-  constexpr size_t mostPoisoned = 1 << 16; // what was not written is not 0 by chance
+  constexpr size_t mostPoisoned = 1 << 16; // so that memory is not 0 by chance
   std::memset(reinterpret_cast<void *>(*address), 0xa5, std::min(bytes, mostPoisoned));
   allocations[*address] = {std::move(memory), bytes};
   return 0;
@@ -534,7 +534,7 @@ int cuLinkAddData_v2(CUlinkState_st *state, int, void *data, size_t bytes, const
   return 0;
 }
 
-/// Its cubin is the PTX itself.
+/// The cubin is the PTX itself.
 int cuLinkComplete(CUlinkState_st *state, void **cubin, size_t *bytes) {
   ENTER(cuLinkComplete);
   *cubin = state->ptx.data();
@@ -552,7 +552,7 @@ int cuLinkDestroy(CUlinkState_st *state) {
 }
 
 #ifndef TESELA_STUB_WITHOUT_TENSOR_MAPS
-/// The map's bytes are what it was asked for, the address first.
+/// The map's bytes are the parameters, the address first.
 int cuTensorMapEncodeTiled(CUtensorMap_st *map, int elementType, uint32_t rank, void *address,
                            const uint64_t *extents, const uint64_t *strideBytes,
                            const uint32_t *box, const uint32_t *elementStrides, int interleave,

@@ -1,4 +1,4 @@
-//===- StubControl.cpp - What tests tell and ask the stub -----------------===//
+//===- StubControl.cpp - How tests control the stub -----------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- StubImage.cpp - PTX and cubins, as far as a stub reads them --------===//
+//===- StubImage.cpp - Reads PTX and cubins -------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,7 +10,7 @@
 
 namespace tesela::stub {
 
-/// "  .param .align 64 .b8 name[128]": 128.
+/// The bytes of a parameter's declaration, "  .param .align 64 .b8 name[128]": 128.
 static size_t parameterBytes(const std::string &declaration) {
   for (size_t dot = declaration.find('.'); dot != std::string::npos;
        dot = declaration.find('.', dot + 1)) {

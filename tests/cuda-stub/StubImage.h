@@ -1,4 +1,4 @@
-//===- StubImage.h - What a module's image says of its kernels --*- C++ -*-===//
+//===- StubImage.h - The kernels in a module's image ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,18 +11,18 @@
 
 namespace tesela::stub {
 
-/// PTX, whose kernels and parameters are read from its text, or a cubin, in which only names are
-/// looked for.
+/// PTX, from which kernels and parameters are read, or a cubin, in which only names are
+/// searched.
 class StubImage {
 public:
   struct Kernel {
     std::string name;
-    std::vector<size_t> parameterBytes; ///< none where they are not known
+    std::vector<size_t> parameterBytes; ///< empty if they are not known
   };
 
-  /// False: neither of the two.
+  /// False: the image is neither of the two.
   bool read(const void *image);
-  /// Null: there is no such kernel. What is found lives as long as this.
+  /// Null: there is no such kernel. The result lives as long as this object.
   const Kernel *find(const std::string &name);
 
 private:

@@ -1,4 +1,4 @@
-//===- StubState.h - What the stub of the driver knows ----------*- C++ -*-===//
+//===- StubState.h - The state of the stub ----------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -28,7 +28,7 @@ struct CUmod_st {
 struct CUfunc_st {
   CUctx_st *context;
   const tesela::stub::StubImage::Kernel *kernel;
-  std::atomic<int> mostSharedBytes = 48 * 1024; ///< what a launch may ask for
+  std::atomic<int> mostSharedBytes = 48 * 1024; ///< the most that a launch may request
 };
 struct CUstream_st {
   CUctx_st *context;
@@ -36,7 +36,7 @@ struct CUstream_st {
   bool blocking;
   std::atomic<bool> lives = true;
   std::atomic<uint64_t> capture = 0;
-  CUgraph_st *graph = nullptr; ///< that the capture makes
+  CUgraph_st *graph = nullptr; ///< the graph that the capture makes
 };
 struct CUuserObject_st {
   void *pointer;
@@ -54,7 +54,7 @@ namespace tesela::stub {
 
 using namespace cuda;
 
-/// What exported launchers in C (runtime/bundle/launcher) call besides.
+/// The other functions that exported launchers in C (runtime/bundle/launcher) call.
 #define TESELA_STUB_LAUNCHER_TABLE(ENTRY)                                                          \
   ENTRY(cuMemcpyHtoD_v2, (DevicePointer to, const void *from, size_t bytes))                       \
   ENTRY(cuMemcpyDtoH_v2, (void *to, DevicePointer from, size_t bytes))                             \
@@ -84,10 +84,10 @@ enum Result {
   errorCaptureImplicit = 906,
 };
 
-/// Streams that are no pointers: the default one (null or 1) and a thread's own (2).
+/// Streams that are not pointers: the default one (null or 1) and the per-thread one (2).
 constexpr uint64_t defaultStreamId = 1, threadStreamId = 2;
 
-inline std::mutex mutex; ///< guards what follows, as far as it is not atomic
+inline std::mutex mutex; ///< guards what follows, except atomics
 inline std::vector<StubDevice> devices(2);
 inline std::atomic<int> version = 13000;
 inline std::atomic<bool> initialized = false;
@@ -96,14 +96,14 @@ inline std::set<const CUmod_st *> modules;
 inline std::set<const CUevent_st *> events;
 inline std::set<const CUlinkState_st *> linkStates;
 inline std::map<DevicePointer, std::pair<std::unique_ptr<char[]>, size_t>> allocations;
-/// Also those that were destroyed: a handle that is used too late is told, not followed.
+/// Includes destroyed streams, so that the use of an old handle is reported and does not crash.
 inline std::vector<std::unique_ptr<CUstream_st>> streams;
 inline std::atomic<int> liveStreams = 0;
-inline std::atomic<int> captures = 0; ///< that are under way
+inline std::atomic<int> captures = 0; ///< number of active captures
 inline std::atomic<uint64_t> nextCapture = 1;
 inline std::set<uint64_t> brokenCaptures;
-inline std::map<uint64_t, CUgraph_st> graphs;         ///< by the capture that made them
-inline std::set<const CUuserObject_st *> userObjects; ///< that no graph has
+inline std::map<uint64_t, CUgraph_st> graphs;         ///< the key is the capture's number
+inline std::set<const CUuserObject_st *> userObjects; ///< objects that no graph owns
 
 inline std::atomic<int> calls[entryCount];
 inline std::atomic<int> failingEntry = -1, failingCall = 0, failingResult = 0;
@@ -113,7 +113,7 @@ inline std::vector<StubLaunch> launches;
 inline thread_local CUctx_st *contextStack[64];
 inline thread_local int contextDepth = 0;
 inline thread_local int captureMode = 0; // CU_STREAM_CAPTURE_MODE_GLOBAL
-/// The thread runs what a user object calls, where no function of the driver may be called.
+/// The thread runs a user object's callback, in which no function of the driver may be called.
 inline thread_local bool isDestroying = false;
 
 } // namespace tesela::stub

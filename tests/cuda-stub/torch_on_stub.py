@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch's tensors in the host's memory as tensors of CUDA, for processes on the driver's stub.
+"""Makes PyTorch show tensors in host memory as CUDA tensors, for processes on the driver's stub.
 
-The stub has two GPUs and computes nothing. To be called before ``tesela.torch`` is imported.
+The stub has two GPUs and computes nothing. Call this before ``tesela.torch`` is imported.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ask_stream = ctypes.PYFUNCTYPE(
     ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p)
 )
 _kept: list[Any] = []
-_CUDA = 2  # of DLPack's devices
+_CUDA = 2  # kDLCUDA
 
 
 def _replace_exchange(functions: Callable[[int], tuple[Any, Any]]) -> None:
-    """``functions`` gives those for a view and for the stream, by PyTorch's own for a view."""
+    """``functions`` makes the functions for a view and for the stream from PyTorch's for a view."""
     api, name = ctypes.pythonapi, ctypes.create_string_buffer(b"dlpack_exchange_api")
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_void_p]
@@ -55,9 +55,9 @@ def _replace_exchange(functions: Callable[[int], tuple[Any, Any]]) -> None:
 
 
 def show_as_cuda(device: int, tell_stream: Callable[[int, int], None]) -> None:
-    """DLPack's exchange interface of PyTorch says from now on that all tensors are of a GPU.
+    """From now on PyTorch's DLPack exchange interface says that all tensors are on a GPU.
 
-    ``tell_stream`` is called with the kind and number of each device whose stream is asked for.
+    ``tell_stream`` is called with the kind and number of each device whose stream is requested.
     """
 
     def functions(own: int) -> tuple[Any, Any]:
@@ -97,7 +97,7 @@ int stream(int kind, int device, void **result) {
 
 
 def show_as_cuda_quickly() -> None:
-    """The same of the first GPU, in C: for measurements, as functions of Python's take longer."""
+    """The same for the first GPU, in C: for measurements, because Python functions are slower."""
     with tempfile.TemporaryDirectory() as folder:
         library = f"{folder}/exchange.so"
         subprocess.run(
@@ -116,7 +116,7 @@ def show_as_cuda_quickly() -> None:
 
 
 def new_workspace(count: int) -> torch.Tensor:
-    """Memory whose address is a multiple of 256, as PyTorch's allocator gives it on a GPU."""
+    """Memory at a multiple of 256, as PyTorch's allocator gives it on a GPU."""
     memory = torch.empty(count + 256, dtype=torch.uint8)
     _kept.append(memory)
     return memory[-memory.data_ptr() % 256 :][:count]

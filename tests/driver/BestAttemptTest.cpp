@@ -63,7 +63,7 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
     EXPECT_TRUE(artifact.ok()) << artifact.error().message();
     return artifact.ok() ? *artifact : Artifact();
   };
-  // The sums of dQ are the fused template's alone.
+  // Only the fused template has sums of dQ.
   auto isFused = [](const Artifact &artifact) {
     return artifact.code.find("red.async.bulk") != std::string::npos ||
            artifact.code.find("cp.reduce.async.bulk") != std::string::npos;
@@ -72,7 +72,7 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   EXPECT_TRUE(isFused(fast));
   EXPECT_EQ(fast.code, kernelsOf(gradients("backward_fused")).code);
 
-  // The fused kernels of wide heads do not fit.
+  // The fused kernels of wide heads do not fit into the registers.
   KernelSpecification wide = gradients("backward_fast"), exactOfWide = gradients("backward");
   for (KernelSpecification *each : {&wide, &exactOfWide})
     each->headDimQk = each->headDimV = 256;
@@ -83,7 +83,7 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   older.target = fused.target = *Target::parse("sm_80");
   EXPECT_EQ(kernelsOf(older).code, kernelsOf(fused).code);
 
-  // With seven products all rows of all heads fit.
+  // With seven products, the rows of all head dimensions fit.
   KernelSpecification small = gradients("backward_fast"), exact = gradients("backward");
   small.target = exact.target = *Target::parse("sm_86");
   for (KernelSpecification *each : {&small, &exact})
@@ -102,7 +102,8 @@ TEST(BestAttempt, FastGradientsOfTheHostAreInParts) {
     ASSERT_TRUE(chosen.ok() && named.ok());
     EXPECT_EQ(chosen->schedule, named->schedule);
     EXPECT_EQ(chosen->code, named->code);
-    // A slot for each batch, and 16 key/value heads more: of B, H, Hkv, Sq, Sk.
+    // The number of items has a slot for each batch and 16 kv heads. The extents are B, H, Hkv, Sq,
+    // Sk.
     const Expression &items = chosen->launches[1].items;
     EXPECT_EQ(items.evaluate({1, 8, 4, 500, 3000}), 4 * (1 + 4));
     EXPECT_EQ(items.evaluate({9, 8, 6, 500, 3000}), 6 * (9 + 3));

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which gradients of biases of pairs are stored once, in the bias's own type, and which are cleared
-// and added to (compiler/transforms/OwnTiles.cpp).
+// Tests which gradients of biases of pairs are stored once, in the bias's own type, and which are
+// cleared and then added to (compiler/transforms/OwnTiles.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "tesela/compiler/Compile.h"
@@ -26,7 +26,7 @@ KernelSpecification gradientOf(const char *text, int headDim, const char *chip) 
   return specification;
 }
 
-/// The type of d_bias; `clears`: whether a launch clears it.
+/// The type of d_bias. `clears` receives whether a launch clears it.
 ElementType typeOfGradient(const Artifact &artifact, bool &clears) {
   clears = std::ranges::count(artifact.launches, "clear_elements", &Launch::kernel) > 0;
   auto tensor = std::ranges::find(artifact.tensors, "d_bias", &TensorArgument::name);
@@ -45,17 +45,18 @@ TEST(BiasGradient, IsStoredOnceWhereBatchesHaveTheSameBlocks) {
            {"attention a(bias: bf16[B, H, Sq, Sk]) { mask = k < 9 || q >= k + b\n"
             "score = s + bias[b, h, q, k] }",
             true},
-           // Blocks of keys, or elements, that are others in each batch or head.
+           // The blocks of keys, or the elements, differ between batches or heads.
            {"attention a(bias: bf16[H, Sq, Sk]) { mask = k < 9 * b; score = s + bias[h, q, k] }",
             false},
            {"attention a(bias: bf16[Hkv, Sq, Sk]) { score = s + bias[hkv, q, k] }", false},
            {"attention a(bias: bf16[H, Sq, Sk], n: i32[B]) { mask = k < n[b]\n"
             "score = s + bias[h, q, k] }",
             false},
-           // Elements that no pair reads are 0.
+           // Elements that no pair reads must be 0.
            {"attention a(bias: bf16[H, Sq, Sk]) { score = s + bias[0, q, k] }", false},
-           {"attention a(bias: bf16[L, Sq, Sk], layer: i32) { score = s + bias[layer, q, k] }", false},
-           // Something else is added up, too.
+           {"attention a(bias: bf16[L, Sq, Sk], layer: i32) { score = s + bias[layer, q, k] }",
+            false},
+           // Another gradient is summed up, too.
            {"attention a(bias: bf16[H, Sq, Sk], w: f32) { score = s * w + bias[h, q, k] }", false},
        }) {
     for (const char *chip : {"sm_90", "sm_80"}) {

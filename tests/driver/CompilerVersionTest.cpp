@@ -20,7 +20,7 @@ TEST(CompilerVersion, NamesLLVM) {
         << compilerVersion(kind);
 }
 
-// Machines of a fleet share the kernels of their GPUs.
+// Machines with different CPUs can share the kernels of their GPUs.
 TEST(CompilerVersion, OnlyTheHostsCodeDependsOnTheCpu) {
   std::string host = compilerVersion(Target::Kind::host),
               cuda = compilerVersion(Target::Kind::cuda);

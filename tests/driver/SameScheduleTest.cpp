@@ -1,10 +1,10 @@
-//===- SameScheduleTest.cpp - Lengths decide nothing but the schedule -----===//
+//===- SameScheduleTest.cpp - Lengths only decide the schedule ------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A kernel that comes with the library has the keys of all specifications that choose its schedule
-// (tools/ship-kernels): their code must be the same.
+// (tools/ship-kernels). So all of these specifications must give the same code.
 //
 //===----------------------------------------------------------------------===//
 #include "driver/ChosenKernel.h"
@@ -29,7 +29,7 @@ KernelSpecification causal(int64_t queries, int64_t keys, const std::string &sch
 }
 
 TEST(SameSchedule, IsTheSameKernel) {
-  std::map<std::string, std::string> artifacts; // by schedule
+  std::map<std::string, std::string> artifacts; // schedule -> artifact
   int same = 0;
   auto add = [&](const KernelSpecification &specification) {
     Result<ChosenKernel> chosen = chooseKernel(specification);
@@ -49,7 +49,7 @@ TEST(SameSchedule, IsTheSameKernel) {
                                {16384, 16384},
                                {1, 0}})
     add(causal(queries, keys));
-  // As one that was measured names it.
+  // The schedule is given as text, like a measured one.
   Result<ChosenKernel> chosen = chooseKernel(causal(0, 8192));
   ASSERT_TRUE(chosen.ok());
   add(causal(0, 0, chosen->schedule.text()));

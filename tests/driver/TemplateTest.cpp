@@ -1,4 +1,4 @@
-//===- TemplateTest.cpp - Templates of a user's own -----------------------===//
+//===- TemplateTest.cpp - Templates of users ------------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@ namespace {
 
 class TemplateTest : public testing::Test {
 protected:
-  // Tests run at the same time, in processes of their own.
+  // Tests run at the same time in several processes, so each has its own folder.
   std::filesystem::path folder = std::filesystem::path(testing::TempDir()) /
                                  (std::string("tesela_template_test_") +
                                   testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -31,7 +31,7 @@ protected:
     std::filesystem::remove_all(folder);
   }
 
-  /// The library's template `name`, with `to` for each `from`, as the user's own.
+  /// Writes the library's template `name` as a user's template, with every `from` replaced by `to`.
   void write(const std::string &name, const std::string &from, const std::string &to) {
     std::ostringstream text;
     text << std::ifstream(std::string(TESELA_TEST_TEMPLATES) + "/" + name).rdbuf();
@@ -46,7 +46,7 @@ protected:
     std::ofstream(folder / name) << changed;
   }
 
-  /// Puts `text` before `before` in a template that was written.
+  /// Inserts `text` before `before` into a template that was written.
   void insert(const std::string &name, const std::string &before, const std::string &text) {
     std::ostringstream old;
     old << std::ifstream(folder / name).rdbuf();
@@ -68,7 +68,7 @@ protected:
 
 class InvalidTemplate : public TemplateTest {
 protected:
-  /// Whatever the build type and the target: a sentence that names the file.
+  /// Expects a message that names the file, in every build type and for every target.
   void expectSentence(const std::string &reason) {
     for (Target target : {Target{Target::Kind::host, 0}, Target{Target::Kind::cuda, 80},
                           Target{Target::Kind::cuda, 90}}) {
@@ -84,7 +84,7 @@ protected:
   }
 };
 
-// Extents agree as long as nobody knows them.
+// Unknown extents agree with all others, until their values are known.
 TEST_F(InvalidTemplate, OneWhoseExtentsClashIsASentence) {
   write("forward.mlir", "!tile.tile<[block_n, padded_v], input>",
         "!tile.tile<[block_n, padded_qk], input>");
@@ -113,7 +113,7 @@ TEST_F(TemplateTest, OneOfAUsersOwnThatIsValidCompiles) {
   }
 }
 
-/// Sums the rows of x in one kernel, and adds them to the elements in another.
+/// One kernel sums the rows of x, another adds the sums to the elements.
 constexpr const char *twoKernels = R"(
 tile.kernel @sums<block_m, d_qk>(
     in %x: !tile.view<[B, H, Sq, d_qk], f32>,
@@ -175,7 +175,7 @@ TEST_F(TemplateTest, APlanHasTheLaunchesAndTheInterfaceOfItsKernels) {
 TEST_F(InvalidTemplate, OneWhoseInterfaceSaysTooLittleIsASentence) {
   auto refusal = [&](const std::string &from, const std::string &to) {
     std::string text = twoKernels;
-    size_t at = text.rfind(from); // of the second kernel
+    size_t at = text.rfind(from); // in the second kernel
     EXPECT_NE(at, std::string::npos);
     std::ofstream(folder / "forward.mlir") << text.replace(at, from.size(), to);
     Result<Artifact> artifact = compile(specification({Target::Kind::host, 0}));
@@ -222,7 +222,8 @@ KernelSpecification splitKeys() {
   return specification;
 }
 
-// What a GPU lacks is no defect: a sentence names the template, the target and the op's remedy.
+// A missing feature of a GPU is not a defect: the message names the template, the target and the
+// remedy.
 TEST(Templates, AGpuRefusesWhatItCannotLower) {
   KernelSpecification specification = splitKeys();
   EXPECT_TRUE(compile(specification).ok());
@@ -239,7 +240,7 @@ TEST(Templates, AGpuRefusesWhatItCannotLower) {
   EXPECT_TRUE(compile(specification).ok());
 }
 
-// What a work item writes itself leaves through the queries' buffer, in a branch, too.
+// What a work item itself writes goes through the queries' buffer, also inside a branch.
 TEST(Templates, SplitKeysOfWideHeadsFitAGpuWithoutRoles) {
   KernelSpecification specification = splitKeys();
   specification.headDimQk = specification.headDimV = 256;
@@ -248,8 +249,8 @@ TEST(Templates, SplitKeysOfWideHeadsFitAGpuWithoutRoles) {
   EXPECT_TRUE(artifact.ok()) << artifact.error().message();
 }
 
-// Of an empty share of blocks that were found an overlapped loop would compute the first one all
-// the same; closed ranges have a block behind their end.
+// With an empty part of found blocks, an overlapped loop would still compute the first block.
+// Closed ranges have a block after their end, so they are allowed.
 TEST(Templates, OverlapIsRefusedForASplitLoopOfFoundBlocks) {
   KernelSpecification specification = splitKeys();
   specification.schedule = "consumers = 2, overlap = true";
@@ -261,7 +262,7 @@ TEST(Templates, OverlapIsRefusedForASplitLoopOfFoundBlocks) {
       << artifact.error().message();
 }
 
-// A captured tensor that the kernels of a plan read in boxes of different axes has several
+// If the kernels of a plan read a captured tensor in boxes of different axes, it has several
 // summaries.
 TEST(Templates, AKernelThatReadsByRowsHasItsOwnSummary) {
   KernelSpecification specification;

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What the digest of the compiler's sources, a part of the cache's keys, covers:
+# Which files the digest of the compiler's sources covers; it is part of the cache's keys.
 # `source_digest_test.py CMAKE PATH-OF-SourceDigest.cmake [unittest options]`.
 
 import os

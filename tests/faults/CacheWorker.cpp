@@ -3,16 +3,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the fault tests start, kill and starve. It runs on the fake compiler, so that a kernel takes
-// as long as it is told to. Kernel i has the head dimensions 1 + i % 256 and 1 + i / 256: a kernel
-// that is another's is seen. Each command prints JSON; exit code 1: a kernel was wrong.
+// The process that the fault tests start, kill and starve. It uses the fake compiler, so that
+// compiling a kernel takes as long as the test wants. Kernel i has the head dimensions 1 + i % 256
+// and 1 + i / 256, so that a wrong kernel is noticed. Each command prints JSON. Exit code 1: a
+// kernel was wrong.
 //
-//   cache_worker FOLDER compile FIRST COUNT        one after the other, a line for each
-//   cache_worker FOLDER together COUNT THREADS MS  each thread in a context of its own, compiling
-//   takes MS cache_worker FOLDER flip STEP                  an entry's bytes flipped in turn, each
-//   STEPth by the whole way cache_worker FOLDER fill COUNT BYTES           entries with BYTES of
-//   code cache_worker FOLDER time COUNT                 look-ups of kernels, and a store that
-//   counts all files
+//   cache_worker FOLDER compile FIRST COUNT
+//     compiles one kernel after the other, with a line of output for each
+//   cache_worker FOLDER together COUNT THREADS MS
+//     each thread has a context of its own; compiling a kernel takes MS
+//   cache_worker FOLDER flip STEP
+//     flips each byte of an entry in turn; every STEPth time a context then uses the entry
+//   cache_worker FOLDER fill COUNT BYTES
+//     stores COUNT entries with BYTES of code
+//   cache_worker FOLDER time COUNT
+//     times look-ups of kernels, and a store that counts all files
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
@@ -70,7 +75,7 @@ KernelOptions kernelOptions(int number) {
   return options;
 }
 
-/// Where the kernel came from; notes one that is not what was asked for.
+/// Where the kernel came from. Records a kernel that is not the one that was asked for.
 KernelInfo::Origin compile(const Context &context, int number) {
   KernelOptions options = kernelOptions(number);
   Result<Kernel> kernel = context.compile(options);
@@ -101,7 +106,7 @@ void compileTogether(const std::string &folder, int count, int threadCount, int 
     contexts.push_back(makeContext(folder));
   std::printf("{\"ready\": true}\n");
   std::fflush(stdout);
-  (void)std::getchar(); // all processes begin when they are told to
+  (void)std::getchar(); // all processes begin when the test tells them
   std::vector<std::thread> threads;
   for (Context &context : contexts)
     threads.emplace_back([&context, count] {
@@ -181,7 +186,8 @@ void timeWork(const std::string &folder, int count) {
     Context context = makeContext(folder);
     lookUps.push_back(milliseconds([&] { compile(context, i); }));
   }
-  // What keeping a limit adds: of the entry's part where it is small, else of all files.
+  // The additional time for a limit: it counts a part of the folder if the entry is small, else all
+  // files.
   int64_t total = 0;
   Result<std::vector<CachedKernel>> kernels = Cache::open(folder)->list();
   for (const CachedKernel &kernel : *kernels)

@@ -3,9 +3,9 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 \*===----------------------------------------------------------------------===*/
 /*
- * Preloaded, this makes one call of the system fail with ENOSPC for files of the cache that are
- * being written: $TESELA_FAILING_CALL is open, write, fsync, rename or mkdir. A write first writes
- * half of what it should, as on a disk that fills up.
+ * A library to preload. It makes one system call fail with ENOSPC for files of the cache that are
+ * being written: $TESELA_FAILING_CALL is open, write, fsync, rename or mkdir. A failing write still
+ * writes the first half of its data, as on a disk that becomes full.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,7 +20,7 @@
 
 #define FILES 1024
 
-static unsigned char being_written[FILES]; /* by descriptor: 1 new, 2 half written */
+static unsigned char being_written[FILES]; /* by file descriptor: 1 new, 2 half written */
 
 static int fails(const char *call) {
   const char *failing = getenv("TESELA_FAILING_CALL");
@@ -58,7 +58,7 @@ int open(const char *path, int flags, ...) {
 ssize_t write(int file, const void *bytes, size_t size) {
   static ssize_t (*real)(int, const void *, size_t);
   if (!real)
-    real = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    real = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
   if (file < 0 || file >= FILES || !being_written[file])
     return real(file, bytes, size);
   if (being_written[file] == 1 && getenv("TESELA_FAILING_CALL")) {

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The disk is full: each context warns once, every kernel is right, nothing half is left, and once there is room kernels
-# are kept again. In three ways: calls that fail, by a preloaded library; a limit on the size of files; a small
-# tmpfs, where mounts are allowed.
+# The disk is full: each context warns once, every kernel is right, no incomplete file stays, and kernels are stored
+# again when there is room. The disk becomes full in three ways: a preloaded library makes calls fail; the size of files
+# is limited; and, where mounts are allowed, a small tmpfs is used.
 
 import os
 import resource

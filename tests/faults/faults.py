@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What the fault tests share. Each is `NAME_test.py BUILD-FOLDER [--long]`: it prints what it did and what it
-# found, and ends with 0, with 1 where something is wrong, or with 77 where this machine cannot do a part.
+# The common part of the fault tests. Each test is `NAME_test.py BUILD-FOLDER [--long]`. It prints what it did and what
+# it found. Exit code 0: passed; 1: something is wrong; 77: this machine cannot run a part.
 
 import argparse
 import contextlib
@@ -16,7 +16,7 @@ SKIPPED = 77
 
 
 class Faults:
-    """The programs of a build, a folder for a cache, and what was found so far."""
+    """The programs of a build, a folder for a cache, and the results so far."""
 
     def __init__(self, description):
         parser = argparse.ArgumentParser(description=description)
@@ -31,7 +31,7 @@ class Faults:
         self.command = os.path.join(build, "bin", "tesela")
         self.temporary = tempfile.TemporaryDirectory(prefix="tesela-faults-")
         self.cache = os.path.join(self.temporary.name, "cache")
-        # Locks of this test alone.
+        # The locks of this test are separate from others.
         self.environment = dict(os.environ, XDG_RUNTIME_DIR=self.temporary.name)
         self.failures, self.skipped = 0, []
 
@@ -48,7 +48,7 @@ class Faults:
         self.say(f"SKIPPED {sentence}")
 
     def work(self, *arguments, folder=None, environment=None, **options):
-        """Runs the worker to its end: its lines, the last of which tells all, and its warnings."""
+        """Runs the worker to its end. Gives its lines of output, the last of which has the totals, and its warnings."""
         done = subprocess.run(
             [self.worker, folder or self.cache, *map(str, arguments)],
             env={**self.environment, **(environment or {})},
@@ -59,14 +59,14 @@ class Faults:
         return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
     def tesela_cache(self, *arguments, folder=None):
-        """`tesela cache`: exit code and JSON."""
+        """Runs `tesela cache`. Gives the exit code and the JSON."""
         done = subprocess.run(
             [self.command, "cache", *arguments, "--json", "--cache-folder", folder or self.cache],
             env=self.environment, capture_output=True, text=True, timeout=600)
         return done.returncode, json.loads(done.stdout or "null")
 
     def expect_whole(self, kernels, folder=None):
-        """Every entry verifies, and there are as many as expected."""
+        """Checks that every entry verifies, and that there are as many as expected."""
         code, report = self.tesela_cache("verify", folder=folder)
         self.expect(code == 0 and report["kernels"] == kernels and report["damaged"] == [],
                     f"`tesela cache verify`: {report['kernels']} kernels, "
@@ -77,7 +77,7 @@ class Faults:
                 for name in names if ".kernel." in name]
 
     def calls_that_fail(self, by):
-        """(call, environment) for each call of the system that writing an entry takes."""
+        """(call, environment) for each system call with which an entry is written."""
         if not os.path.exists(self.failing_calls):
             self.say("a build with sanitizers: their libraries take no other that is preloaded")
             return []
@@ -93,7 +93,7 @@ class Faults:
 
 
 def in_mount_namespace():
-    """Whether mounts are allowed: in a namespace of its own, which ends with the process, the script runs again."""
+    """Whether mounts are allowed. If so, the script runs again in a namespace, which ends with the process."""
     if "--in-namespace" in sys.argv:
         return True
     allowed = subprocess.run(
@@ -112,7 +112,7 @@ def which(program):
 
 @contextlib.contextmanager
 def mounted(*arguments):
-    """`mount ARGUMENTS`, whose last one is the folder."""
+    """Runs `mount ARGUMENTS`. The last argument is the folder."""
     os.makedirs(arguments[-1], exist_ok=True)
     subprocess.run(["mount", *arguments], check=True)
     try:

@@ -1,8 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Every byte of an entry is flipped in turn: it is never loaded. Some of them (with --long: each) go the whole
-# way: a context compiles the kernel anew, replaces the entry, and the next one finds it.
+# Every byte of an entry is flipped in turn. The entry must never be loaded. For some bytes (with
+# --long for each) a context then compiles the kernel again and replaces the entry, and the next
+# context must find it.
 
 from faults import Faults
 

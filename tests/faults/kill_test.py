@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Processes are killed (kill -9) at random points while they compile and publish kernels, two at a time on
-# one folder, and in each call that writes an entry. Then everything verifies, and a process that is left
-# alone gets every kernel.
+# Processes are killed (kill -9) at random times while they compile and store kernels, two at a time on one folder, and
+# in each system call that writes an entry. Afterwards every entry must verify, and a process that is not killed must
+# get every kernel.
 
 import json
 import os
@@ -16,7 +16,7 @@ from faults import Faults
 faults = Faults("kill -9 while kernels are compiled and published")
 random.seed(0)
 kernels = 4000 if faults.long else 200
-kills = kernels // 4  # on a fast machine it takes more kernels to have so many
+kills = kernels // 4  # a fast machine needs more kernels for this many kills
 
 
 def start(first):
@@ -26,21 +26,21 @@ def start(first):
 
 
 def reports(worker):
-    """What it said before it was killed."""
+    """The lines that it printed before it was killed."""
     for line in worker.communicate()[0].splitlines():
         try:
             yield json.loads(line)
         except json.JSONDecodeError:
-            pass  # the line in which it was killed
+            pass  # it was killed while it printed this line
 
 
-# Before a process is killed it has up to this many seconds: a process starts in some 10 ms and needs
-# about one, on a slow disk ten, for each kernel. A busy machine needs more: whenever nothing was done.
+# The longest time in seconds until a process is killed. A process starts in some 10 ms, and needs about 1 ms for each
+# kernel, or 10 ms on a slow disk. After a round without progress the time is doubled, for busy machines.
 SHORTEST = 0.02
 patience = SHORTEST
 done, killed, compiled = 0, 0, 0
 while done < kernels or killed < kills:
-    # Both begin at the first kernel that nobody has finished, so each waits for the other's locks.
+    # Both begin at the first kernel that is not finished, so each waits for the other's locks.
     workers = [start(done) for _ in range(2)]
     before = done
     time.sleep(random.uniform(0, patience))

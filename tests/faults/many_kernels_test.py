@@ -1,8 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# A folder with many kernels (300, with --long 10,000 as in docs/log/2026-11-22-cache-on-disk.md): all are there, a limit removes
-# those used longest ago, and what each operation takes beside a folder with few is printed.
+# A folder with many kernels (300, with --long 10,000 as in docs/log/2026-11-22-cache-on-disk.md).
+# All kernels must be found, and a limit must remove the least recently used ones. It prints the
+# time of each operation beside that for a folder with few kernels.
 
 import os
 import subprocess
@@ -12,13 +13,13 @@ from faults import Faults
 
 faults = Faults("many kernels")
 FEW, MANY = 10, 10_000 if faults.long else 300
-ENTRY_BYTES = 25_000  # as a kernel of the host
+ENTRY_BYTES = 25_000  # like a kernel of the host
 REPEAT = 9 if faults.long else 1
 few, many = (os.path.join(faults.temporary.name, name) for name in ["few", "many"])
 
 
 def milliseconds(folder, *arguments):
-    """The command from start to end, the fastest time: other processes make it longer, none shorter."""
+    """The fastest time of the whole command. Other processes can only make it longer."""
     times = []
     for _ in range(REPEAT):
         begin = time.perf_counter()
@@ -38,7 +39,7 @@ for folder, count in [(few, FEW), (many, MANY)]:
         1000 * (time.perf_counter() - begin) / count)
     for row in [["cache", "list"], ["cache", "stats"], ["cache", "verify"]]:
         rows.setdefault("tesela " + " ".join(row), []).append(milliseconds(folder, *row))
-    milliseconds(folder, *RUN)  # now its kernel is there
+    milliseconds(folder, *RUN)  # after this run the folder has the kernel
     rows.setdefault("tesela run, warm", []).append(milliseconds(folder, *RUN))
     lines, _ = faults.work("time", 50 if faults.long else 3, folder=folder)
     for name, value in lines[-1].items():

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# 16 processes with 8 threads, each thread in a context of its own, ask a cold folder for the same kernels at
-# once: each is compiled once on this machine. Two machines with one folder: once on each. The folder cannot
-# be written: each is compiled by everybody, and nobody waits for one that does not come.
+# 16 processes with 8 threads, each thread with a context of its own, ask an empty folder for the same kernels at once.
+# Each kernel must be compiled once on this machine, and once on each of two machines that share a folder. If the folder
+# cannot be written, everybody compiles, and nobody waits for a kernel that never comes.
 
 import json
 import os
@@ -18,7 +18,7 @@ kernels, milliseconds = (64, 100) if faults.long else (4, 50)
 
 
 def ask(folder, machines=1):
-    """Kernels compiled, warnings, seconds. What makes a machine is its own folder for locks."""
+    """(compiled kernels, warnings, seconds). A "machine" is a separate folder for locks."""
     locks = [os.path.join(faults.environment["XDG_RUNTIME_DIR"], str(machine))
              for machine in range(machines)]
     for path in locks:

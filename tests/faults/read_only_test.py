@@ -1,9 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# A folder that can be read and not written: what is in it is used, what is not is compiled, one warning. One that
-# may not even be read: everything is compiled, one warning. root ignores permissions, so for root the first
-# folder is mounted read-only, and the second one is another user's.
+# A folder that can be read but not written: its kernels are used, others are compiled, with one
+# warning. A folder that cannot be read: everything is compiled, with one warning. root ignores
+# permissions; for root the first folder is mounted read-only, and the second belongs to another
+# user.
 
 import os
 import stat
@@ -31,7 +32,7 @@ def expect_use(folder):
 
 faults.work("compile", 0, 3)
 
-# No folder for locks either.
+# There is no folder for locks either.
 options = {"environment": {"XDG_RUNTIME_DIR": "", "TMPDIR": "/dev/null"}}
 reachable = True
 if root:

@@ -1,4 +1,4 @@
-//===- ConstantsTest.cpp - const parameters become numbers ----------------===//
+//===- ConstantsTest.cpp - Binding const parameters -----------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- DiagnosticsTest.cpp - What is said of a wrong variant --------------===//
+//===- DiagnosticsTest.cpp - Errors in a variant's text -------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -15,12 +15,12 @@ namespace {
 struct Case {
   const char *text;
   int line, column;
-  const char *message; ///< a part of it
+  const char *message; ///< a part of the expected message
 };
 
 void PrintTo(const Case &value, std::ostream *stream) { *stream << value.text; }
 
-/// Each text has one error, there.
+/// Each text has exactly one error, at the given place.
 class OneError : public testing::TestWithParam<Case> {};
 
 TEST_P(OneError, StandsAtItsPlaceAndNamesTheRemedy) {
@@ -126,7 +126,7 @@ const Case kSyntax[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Syntax, OneError, testing::ValuesIn(kSyntax));
 
-// The names that a captured tensor's shape binds are values, and names as all others are.
+// The names that a captured tensor's shape binds are values, and follow the rules of other names.
 const Case kBoundExtents[] = {
     {"attention t(t: f32[M], M: i32) { mask = k < M\n score = t[k] }", 1, 24,
      "'M' is an extent that the shape of 't' binds, in line 1; choose another name"},
@@ -221,7 +221,7 @@ TEST(Diagnostics, ATensorIsUsedWhereItsExtentIs) {
   auto rendered = [](const char *text) { return parseWithDiagnostics(text, "v").rendered; };
   EXPECT_EQ(rendered("attention t(at: i32[M]) { mask = k < M }"), "");
   EXPECT_EQ(rendered("attention t(at: i32[2*M, N]) { mask = k < at[q, k] }"), "");
-  // The first tensor tells M.
+  // The first tensor defines M, so the second one is not used.
   EXPECT_THAT(rendered("attention t(at: i32[M], of: i32[M]) { mask = k < M }"),
               HasSubstr("'of' is never used"));
 }
@@ -252,7 +252,7 @@ TEST(Diagnostics, NestingEndsWithASentence) {
     EXPECT_THAT(outcome.rendered,
                 testing::AnyOf(HasSubstr("name parts of it with 'let'"), HasSubstr("remove some")));
   }
-  // A long chain is no nesting.
+  // A long chain has no nesting.
   EXPECT_TRUE(nested("s + ", "", 4000).variant.has_value());
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using Words = Dropout::Words;
 
-// kat_vectors of the authors' Random123.
+// The known answers (kat_vectors) of the authors' Random123.
 TEST(Dropout, PhiloxIsThatOfThePaper) {
   constexpr uint32_t ones = 0xFFFFFFFF;
   EXPECT_EQ(Dropout::philox({0, 0, 0, 0}, 0, 10),
@@ -37,8 +37,8 @@ double deviations(int64_t hits, int64_t trials, double probability) {
 
 constexpr uint32_t queries = 512, keys = 512, heads = 8;
 
-// Of 2^21 pairs; a right generator leaves 5 deviations once in 1.7 million tests. Small
-// probabilities are less than a 256th, which a pair's own 8 bits tell apart.
+// The number of dropped pairs among 2^21. A right generator exceeds 5 deviations once in 1.7
+// million tests. For probabilities below 1/256 the bits that 16 pairs share must be used, too.
 TEST(Dropout, DropsWithTheProbability) {
   for (float p : {0.5f, 0.1f, 0.9f, 0.3333f, 0.05f, 0.001f, 0.0001f, 0.9995f}) {
     Dropout dropout(p, /*seed=*/7, /*offset=*/3);
@@ -62,8 +62,8 @@ TEST(Dropout, EndsAreExact) {
   EXPECT_EQ(all.scale(), 0);
 }
 
-// Where pairs next to each other, of one call, of the same place in other heads, launches or
-// batches were not independent, they would agree more or less often.
+// If neighbouring pairs, pairs of one call, or pairs at the same place of other heads, launches or
+// batches were not independent, they would agree more or less often than expected.
 TEST(Dropout, PairsAreIndependent) {
   constexpr float p = 0.3f;
   constexpr double agree = 0.3 * 0.3 + 0.7 * 0.7;
@@ -98,7 +98,7 @@ TEST(Dropout, PairsAreIndependent) {
   }
 }
 
-// The sums of rows, of columns and of squares spread as those of independent pairs do.
+// The sums over rows, columns and squares have the variance of independent pairs.
 TEST(Dropout, SumsSpreadAsTheyShould) {
   constexpr double p = 0.25;
   Dropout dropout(float(p), 5, 5);
@@ -118,7 +118,7 @@ TEST(Dropout, SumsSpreadAsTheyShould) {
         squares += std::pow(deviations(dropped, trials, p), 2);
         ++sums;
       }
-    // The mean of n squares of normal numbers has the deviation sqrt(2 / n).
+    // The mean of n squares of standard normal numbers has the standard deviation sqrt(2 / n).
     EXPECT_LT(std::abs(squares / double(sums) - 1), 5 * std::sqrt(2 / double(sums))) << name;
   }
 }

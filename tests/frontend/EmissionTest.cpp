@@ -1,10 +1,10 @@
-//===- EmissionTest.cpp - The IR says what the syntax tree says -----------===//
+//===- EmissionTest.cpp - The IR computes what the syntax tree says -------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bodies of attn.variant are evaluated by folding one operation after the
-// other over constants, and compared with the interpreter bit for bit.
+// The bodies of attn.variant are evaluated by folding their operations one by one
+// over constants, and compared with the interpreter bit for bit.
 //
 //===----------------------------------------------------------------------===//
 #include "Samples.h"
@@ -32,7 +32,7 @@ using namespace tesela::samples;
 
 namespace {
 
-/// Evaluates a region over a launch.
+/// Evaluates a region for one launch.
 class Folder {
 public:
   Folder(mlir::MLIRContext &context, const SampleLaunch &launch)
@@ -52,7 +52,7 @@ public:
   }
 
 private:
-  /// What the block's terminator gives first.
+  /// The first operand of the block's terminator.
   mlir::Attribute run(mlir::Block &block) {
     for (mlir::Operation &op : block.without_terminator())
       values_[op.getResult(0)] = valueOf(op);
@@ -90,7 +90,7 @@ private:
     llvm::SmallVector<mlir::Attribute> operands;
     for (mlir::Value operand : op.getOperands())
       operands.push_back(values_.lookup(operand));
-    if (llvm::isa<mlir::math::SqrtOp>(op)) { // does not fold for negative operands
+    if (llvm::isa<mlir::math::SqrtOp>(op)) { // MLIR does not fold it for negative operands
       float x = llvm::cast<mlir::FloatAttr>(operands[0]).getValue().convertToFloat();
       return builder_.getF32FloatAttr(std::sqrt(x));
     }
@@ -105,7 +105,7 @@ private:
   }
 
   mlir::Attribute extentOf(attn::CaptureExtentOp op) {
-    // In the order of the sample's parameters.
+    // The numbers of the sample's parameters.
     static const std::map<llvm::StringRef, int> captures = {
         {"table", 3}, {"none", 4}, {"nothing", 8}, {"least", 9}, {"odd", 10}};
     const Binding &binding = launch_.bindings.parameters[captures.at(op.getName())];
@@ -202,7 +202,7 @@ TEST(Emission, ScoresAreTheSameBitForBit) {
   }
 }
 
-// The functions themselves, over arguments of all magnitudes.
+// The functions themselves, with arguments of all magnitudes.
 TEST(Emission, ExactMathIsTheSameBitForBit) {
   for (const char *function : {"exp", "log", "tanh", "sin", "cos"}) {
     Variant variant = parsed("attention t { score = " + std::string(function) + "(s) }");

@@ -1,10 +1,10 @@
-//===- ExactMathTest.cpp - How exact the shared functions are -------------===//
+//===- ExactMathTest.cpp - The errors of the shared functions -------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bounds are those that ExactMath.h states; the reference is the C library's
-// double, which is off by far less than a millionth of an f32's last place.
+// The bounds are those of ExactMath.h. The reference is the C library in double,
+// whose error is far less than a millionth of the last place of an f32.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/ExactMath.h"
@@ -23,7 +23,7 @@ using Function = float (*)(FloatArithmetic &, float);
 using Reference = double (*)(double);
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// |found - exact| in units of the last place of `exact` as an f32.
+/// |found - exact| in units in the last place of `exact` as an f32.
 double unitsInTheLastPlace(float found, double exact) {
   if (std::isnan(exact))
     return std::isnan(found) ? 0 : kInfinity;
@@ -33,8 +33,8 @@ double unitsInTheLastPlace(float found, double exact) {
   return std::fabs(found - exact) / unit;
 }
 
-/// The largest error over f32 values no further than `range` from 0, all
-/// exponents and signs among them.
+/// The largest error over f32 values in [-range, range], with all exponents and
+/// both signs.
 template <typename Error> double largestError(float range, Error error) {
   double largest = 0;
   for (uint64_t bits = 0; bits <= 0xffffffffu; bits += 997) {

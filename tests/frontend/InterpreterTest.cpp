@@ -1,4 +1,4 @@
-//===- InterpreterTest.cpp - The reference does what the language says ----===//
+//===- InterpreterTest.cpp - The interpreter follows the language ---------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,7 +13,7 @@ using namespace tesela::samples;
 
 namespace {
 
-/// `expression` as a score at one point, with x: i32 and y: i32 or u: f32.
+/// The value of `expression` as a score at one point, with x: i32 and y: i32, or u: f32.
 double valueOf(const std::string &expression, double x = 0, double y = 0, double u = 0) {
   Variant variant =
       parsed("attention t(x: i32, y: i32, u: f32) { score = 0.0 * s + (" + expression + ") }");
@@ -132,7 +132,7 @@ TEST(Interpreter, ReadsAreClampedAndFollowStrides) {
 }
 
 TEST(Interpreter, TheReferenceIsDoubleAndTheMaskIsNot) {
-  // 1 + 2^-30 is 1 in f32.
+  // In f32 1 + 2^-30 is 1.
   Variant variant = parsed("attention t { let x = 1.0 + 0.000000000931322574615478515625\n"
                            " mask = x == 1.0\n score = x - 1.0 }");
   Result<Interpreter> interpreter = Interpreter::create(variant, Bindings());
@@ -142,7 +142,7 @@ TEST(Interpreter, TheReferenceIsDoubleAndTheMaskIsNot) {
   EXPECT_TRUE(interpreter->mask(Point()));
 }
 
-// What is the same for a row's keys is evaluated once.
+// Values that all keys of a row share are evaluated once; the result must not change.
 TEST(Interpreter, CountsTheKeptKeysOfARow) {
   for (const std::string &mask : kMasks)
     for (auto [w, c] : kScalars) {

@@ -1,11 +1,11 @@
-//===- LanguageTest.cpp - docs/language.md tells the truth ----------------===//
+//===- LanguageTest.cpp - The examples of docs/language.md ----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// ```attn blocks are variants, or a few statements of one; they are accepted.
-// ```attn-error blocks are refused, with the message that their last line, a
-// comment, quotes.
+// ```attn blocks are variants, or a few statements of one. They must be accepted.
+// ```attn-error blocks must be rejected, with the message that the comment in
+// their last line quotes.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Parser.h"

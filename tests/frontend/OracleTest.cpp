@@ -1,11 +1,11 @@
-//===- OracleTest.cpp - The oracle's text says what the syntax tree says --===//
+//===- OracleTest.cpp - The oracle computes what the syntax tree says -----===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Without a GPU: the variant's own functions are compiled for the host, over a
-// few lines that stand for CUDA's intrinsics, and compared with the interpreter;
-// the whole text is compiled by nvcc where it is found.
+// These tests need no GPU. The variant's own functions are compiled for the host,
+// with substitutes for CUDA's intrinsics, and compared with the interpreter. The
+// whole text is compiled by nvcc if it is found.
 //
 //===----------------------------------------------------------------------===//
 #include "Samples.h"
@@ -61,7 +61,7 @@ void write(const std::filesystem::path &path, const std::string &text) {
   std::ofstream(path) << text;
 }
 
-/// All samples in one library: mask0, mask1, ..., score0, ...
+/// The functions of all samples for one library: mask0, mask1, ..., score0, ...
 std::string samplesText() {
   std::string text = kHostPrelude;
   auto addVariant = [&](const std::string &name, const Variant &variant) {

@@ -1,4 +1,4 @@
-//===- ParserTest.cpp - The variant that a text gives ---------------------===//
+//===- ParserTest.cpp - The variants that texts give ----------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -129,7 +129,7 @@ TEST(Parser, TypesFollowTheOperands) {
   EXPECT_EQ(scoreOf("exp(n)").op, Operator::exp);
   EXPECT_EQ(scoreOf("q > k ? n : x").op, Operator::select);
   EXPECT_EQ(scoreOf("q > k ? n : x").type, ScalarType::f32);
-  EXPECT_EQ(scoreOf("-16777217").number, -16777216.0f); // to nearest even, as the conversion does
+  EXPECT_EQ(scoreOf("-16777217").number, -16777216.0f); // rounded like the conversion
 }
 
 TEST(Parser, StatementsEndWithTheirLineOrASemicolon) {
@@ -165,7 +165,7 @@ TEST(Parser, TheLibrarysVariantsParseWithoutAWord) {
   EXPECT_GE(count, 7);
 }
 
-// Whatever the bytes, parsing ends with a variant or with diagnostics.
+// For all bytes, parsing ends with a variant or with diagnostics.
 TEST(Parser, NoInputCrashesIt) {
   const std::string seed =
       "attention t(w: i32 = 4, t: f32[H, 2*Sk-1]) { let a = t[h, k] // c\n"

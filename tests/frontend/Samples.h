@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The interpreter, the IR and the oracle each evaluate these, and must agree.
+// The interpreter, the IR and the oracle each evaluate these samples and must agree.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_FRONTEND_SAMPLES_H
@@ -70,7 +70,7 @@ inline const std::vector<std::string> kMasks = {
     "any(i < P: table[i, 0] == k) || F * k > q + M && N == E",
 };
 
-/// Scores over the same.
+/// Scores over the same parameters.
 inline const std::vector<std::string> kScores = {
     "s",
     "s + slope[h] * (k - q)",
@@ -99,8 +99,8 @@ inline Variant parsed(const std::string &text) {
   return variant.ok() ? *variant : Variant();
 }
 
-/// A launch for these parameters, with the memory of its captures. `table` is
-/// transposed: its strides are {1, 3}; `brain` is backwards.
+/// A launch for these parameters, with the memory of its captured tensors. `table` is
+/// transposed: its strides are {1, 3}. `brain` has negative strides.
 struct SampleLaunch {
   std::vector<float> slope = {0.5f, 0.1f, -0.25f, 3.0f};
   std::vector<int32_t> table = {1, -2, 3, 4, 5, 60, 7, 8, 9, 10, 11, 12};
@@ -112,7 +112,7 @@ struct SampleLaunch {
     bindings.extents = {2, 4, 2, 12, 16};
     for (int i = 0; i < 12 * 16; ++i)
       allowed.push_back(i * 7 % 5 < 2 ? 0 : i % 3 == 0 ? 255 : 1 << i % 8);
-    // Subnormal, the largest, infinity, NaN and zero of both signs among plain numbers.
+    // Among plain numbers: subnormals, the largest, infinities, NaN, and zeros of both signs.
     half = {0x0001, 0x8003, 0x7bff, 0x7c00, 0xfc00, 0x7e01, 0x8000, 0x3555,
             0x3c00, 0xc200, 0x0400, 0x4d00, 0x03ff, 0xb400, 0x0000, 0x5640};
     for (int i = 0; i < 4 * 16; ++i)
@@ -134,7 +134,7 @@ struct SampleLaunch {
   }
   SampleLaunch(const SampleLaunch &) = delete;
 
-  /// Pairs within the launch.
+  /// Random pairs of the launch.
   std::vector<Point> points(int count) const {
     std::mt19937 random(7);
     const Extents &e = bindings.extents;
@@ -152,11 +152,11 @@ struct SampleLaunch {
   }
 };
 
-/// Values of w and c worth trying.
+/// Values of w and c that are tested.
 inline const std::vector<std::pair<int32_t, float>> kScalars = {
     {3, 0.37f}, {0, -1.5f}, {-4, 0.0f}, {kLowest, kInfinity}, {1000000007, 1e-30f}, {-1, -0.0f}};
 
-/// Scores s worth trying.
+/// Values of s that are tested.
 inline const std::vector<float> kLogits = {0.0f, -0.0f, 0.7f, -3.25f, 40.0f, kInfinity, -kInfinity};
 
 } // namespace tesela::samples

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bytes as they are, which a checksum guards; then as an artifact's fields, sealed: what is
-// behind the checksum must hold by itself.
+// Reads the bytes as they are, guarded by a checksum. Then reads them as the fields of an artifact
+// with a right checksum, so that the checks behind the checksum are tested.
 //
 //===----------------------------------------------------------------------===//
 #include "artifact/Digest.h"
@@ -16,7 +16,8 @@
 
 using namespace tesela;
 
-/// Magic and version, as an empty artifact has them; the fields' length; the fields; the checksum.
+/// An artifact's text: magic and version as in an empty artifact, the fields' length, the fields,
+/// the checksum.
 static std::string sealed(std::string_view fields) {
   static const std::string start = Artifact().serialize().substr(0, 12);
   std::string bytes = start;
@@ -33,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   auto artifact = Artifact::deserialize(bytes);
   if (!artifact)
     return 0;
-  // One form for each artifact: what was read is written as it was.
+  // An artifact has only one serialised form, so what was read must be written in the same way.
   if (artifact->serialize() != bytes)
     std::abort();
   const Extents extents{2147483647, 2147483647, 1, 2147483647, 0};

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bytes as they are, which checksums guard; then as a header's fields, sealed, and what follows
-// them: what is behind the checksum must hold by itself.
+// Reads the bytes as they are, guarded by checksums. Then reads them as a header's fields with a
+// right checksum, followed by the rest, so that the checks behind the checksum are tested.
 //
 //===----------------------------------------------------------------------===//
 #include "artifact/Digest.h"
@@ -18,7 +18,7 @@ using namespace tesela;
 
 static const std::string key(64, 'a');
 
-/// Magic and version, as a true entry has them; the header's length; the fields; the checksum.
+/// A header: magic and version as in a valid entry, the header's length, the fields, the checksum.
 static std::string sealed(std::string_view fields) {
   static const std::string start = encodeEntry(key, Artifact(), 0).substr(0, 12);
   std::string bytes = start;
@@ -34,11 +34,12 @@ static void decode(std::string_view bytes) {
   Result<Artifact> artifact = decodeEntry(bytes, header ? header->key : key);
   if (!artifact)
     return;
-  // What is read is a whole entry: its header is within bounds and tells of what follows.
+  // If something is read, it is a whole entry: the header is within bounds, and gives the rest's
+  // size.
   if (!header || !isEntryKey(header->key) || header->bytes > longestEntryHeader ||
       header->bytes + header->artifactBytes != bytes.size())
     std::abort();
-  // Nothing is read as another kernel's.
+  // An entry must never be read as another kernel's.
   std::string other = header->key;
   other[0] = other[0] == '0' ? '1' : '0';
   if (decodeEntry(bytes, other))
@@ -49,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view text(reinterpret_cast<const char *>(data), size);
   decode(text);
   decode(sealed(text));
-  // The first two bytes tell where the header's fields end and the artifact begins.
+  // The first two bytes say where the header's fields end and the artifact begins.
   if (size >= 2) {
     std::string_view rest = text.substr(2);
     size_t fields = std::min<size_t>(data[0] | data[1] << 8, rest.size());

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parsed, checked and, where it is accepted, emitted: no crash, no hang, no module that does not
-// verify.
+// Parses and checks a text and, if it is accepted, emits it. It must not crash or hang, and the
+// module must verify.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/Parser.h"
@@ -23,8 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ParseOutcome outcome = parseWithDiagnostics(text, "fuzz.attn");
   if (!outcome.variant)
     return 0;
-  // One for all inputs: a context keeps types and attributes, and making one takes longer than a
-  // text. Without threads, which would hide who crashed.
+  // One context for all inputs: it keeps types and attributes, and making one takes longer than
+  // parsing a text. Without threads, so that a crash is in this thread.
   static mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   mlir::OwningOpRef<mlir::ModuleOp> module = emitVariant(*outcome.variant, context);
   if (!module || failed(mlir::verify(*module)))

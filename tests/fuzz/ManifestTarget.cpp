@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The bytes as they are; then as a manifest whose variant has the digest that is told of it, which
-// no mutation finds: what is behind it must hold by itself.
+// Reads the bytes as they are. Then reads them as a manifest with the right digest of its variant,
+// which mutations would not find, so that the checks behind the digest are tested.
 //
 //===----------------------------------------------------------------------===//
 #include "artifact/Digest.h"
@@ -18,7 +18,7 @@
 
 using namespace tesela;
 
-/// What the loader relies on.
+/// Checks what the loader relies on.
 static void check(std::string_view text) {
   Result<BundleInfo> info = parseManifest(text);
   if (!info)

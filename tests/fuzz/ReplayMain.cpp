@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In place of libFuzzer's main, for compilers without one: runs the target on each file named, and
-// on each file of the folders named.
+// A main for compilers without libFuzzer: runs the target on each given file, and on each file of
+// the given folders.
 //
 //===----------------------------------------------------------------------===//
 #include <cstdint>
@@ -25,7 +25,7 @@ static bool replay(const std::filesystem::path &path) {
     std::fprintf(stderr, "%s cannot be read\n", path.c_str());
     return false;
   }
-  std::fprintf(stderr, "%s\n", path.c_str()); // the last one is what crashed
+  std::fprintf(stderr, "%s\n", path.c_str()); // the last printed path is the one that crashed
   LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
   ++replayed;
   return true;

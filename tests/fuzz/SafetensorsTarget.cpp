@@ -13,7 +13,7 @@
 using namespace tesela::tool;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  // A file without a disk: the reader opens files by their path.
+  // A file in memory, because the reader opens files by their path.
   static const int memory = memfd_create("fuzz.safetensors", 0);
   if (memory < 0 || ftruncate(memory, 0) != 0 ||
       pwrite(memory, data, size, 0) != static_cast<ssize_t>(size)) {
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   for (const auto &[name, entry] : file->entries())
     if (auto tensor = file->read(name))
       read += tensor->bytes();
-  // The tensors tile the data, so that a small file asks for little memory.
+  // Tensors cover the data exactly, so a small file must only need little memory.
   if (read > size)
     std::abort();
   (void)file->read("absent");

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels of other templates than attention by the C API: a template without a variant, and
-// attention over sequences of different lengths.
+// Kernels of other templates through the C API: a template without a variant, and attention over
+// sequences of different lengths.
 //
 //===----------------------------------------------------------------------===//
 #include "tesela/tesela.h"
@@ -30,7 +30,7 @@ tesela_tensor tensorOf(void *data, tesela_type type, const std::vector<int64_t> 
   return tensor;
 }
 
-/// On the host: the API's part is the same on every device.
+/// Only on the host: the C API's part is the same on every device.
 class AlgorithmCApi : public testing::TestWithParam<const char *> {
 protected:
   tesela_context *context = nullptr;
@@ -95,7 +95,7 @@ TEST_P(AlgorithmCApi, AProductNeedsNoVariant) {
   expectError(tesela_check_tensors(kernel, &arguments), "tensors is NULL, tensor_count is 3");
 }
 
-// Each sequence attends to its own first key alone: o is that key's value.
+// Each sequence attends only to its own first key, so o is that key's value.
 TEST_P(AlgorithmCApi, SequencesHaveExtentsOfTheirOwn) {
   constexpr int tokens = 9, heads = 2, dim = 8;
   auto options = zeroed<tesela_kernel_options>();

@@ -59,7 +59,7 @@ double roundedTo(ElementType type, double value) { return roundTo(type, float(va
 // Values
 //===----------------------------------------------------------------------===//
 
-/// Rows of 8-bit elements begin at multiples of 16 bytes, as they must on a GPU.
+/// Rows of 8-bit elements begin at multiples of 16 bytes, because a GPU requires that.
 static Tensor viewOf(ElementType type, int batches, int heads, int length, int dim, bool bshd) {
   int columns = type == ElementType::e4m3 ? (dim + 15) / 16 * 16 : dim;
   Tensor view =
@@ -276,7 +276,8 @@ void AlgorithmCase::expectOwnRows(Values &o, Values &lse, const std::vector<bool
       outO[row * width + x] = 0;
     }
   }
-  // Of a row with few keys the honest kernel's error may be nothing, by chance.
+  // For a row with few keys the honest kernel's error may be 0 by chance, so many rows share a
+  // norm.
   expectNear("o", o.type, outO, reference, /*rows=*/30);
   expectLse(outLse, sums);
 }

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Bounds of captured tensors, from summaries, on the host and on a GPU against plain loops. A
-// template of its own asks for the bounds of one box a head and writes their bytes into the output.
+// Bounds of captured tensors from summaries, on the host and on a GPU, compared with plain loops. A
+// template of the test asks for the bounds of one box for each head, and writes their bytes into
+// the output.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -33,7 +34,7 @@ constexpr int32_t most = std::numeric_limits<int32_t>::max();
 struct BoundsCase {
   const char *name;
   std::vector<int64_t> extents;
-  std::vector<int64_t> within; ///< an axis; 0: not known
+  std::vector<int64_t> within; ///< for each axis; 0: not known
 };
 
 const BoundsCase cases[] = {
@@ -67,7 +68,7 @@ std::string commas(size_t count, const std::function<std::string(size_t)> &each)
   return text;
 }
 
-/// Where the boxes[head] give low and high of each axis in turn.
+/// A template that probes `boxes[head]`, which has the low and the high end of each axis in turn.
 std::string probe(const BoundsCase &of, ElementType type) {
   size_t rank = of.extents.size();
   std::string element(elementTypeName(type));
@@ -114,7 +115,7 @@ tile.kernel @forward<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
   return text.str();
 }
 
-/// Compiles with templates/forward.mlir replaced by a text.
+/// Compiles with `text` in place of templates/forward.mlir.
 Result<Kernel> compileWith(const std::string &text, const Context &context,
                            const KernelOptions &options) {
   std::filesystem::path folder =
@@ -128,7 +129,7 @@ Result<Kernel> compileWith(const std::string &text, const Context &context,
   return kernel;
 }
 
-/// A kernel that says the bounds of boxes.
+/// A kernel that reports the bounds of boxes.
 class Prober {
 public:
   Prober(const Context &context, const BoundsCase &of, ElementType type)
@@ -138,7 +139,7 @@ public:
     int32_t low, high;
   };
 
-  /// `boxes`: low and high of each axis in turn.
+  /// `boxes`: the low and the high end of each axis in turn.
   std::vector<Bounds> bounds(const Tensor &x, const std::vector<std::vector<int32_t>> &boxes,
                              bool capturesUnchanged = false) {
     if (!kernel.ok()) {
@@ -207,7 +208,7 @@ private:
   Result<Kernel> kernel;
 };
 
-/// In the order of the type; NaN apart.
+/// A number with the order of the type; NaN is separate.
 double numberOf(int32_t bits, ElementType type) {
   return type == ElementType::f32 ? double(std::bit_cast<float>(bits)) : double(bits);
 }
@@ -217,7 +218,7 @@ struct Range {
   bool hasNaN = false;
 };
 
-/// Over a box whose ends are clamped and then rounded outward to granules.
+/// The range over a box whose ends are clamped, then rounded outward to granules.
 Range rangeOf(const Tensor &x, const std::vector<int32_t> &box, int64_t granule) {
   Range range;
   std::vector<int64_t> low, high, index;
@@ -254,7 +255,8 @@ void fillElements(const Tensor &x, size_t count, unsigned seed) {
   const float floats[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1e-42f};
   auto *data = static_cast<int32_t *>(x.data);
   for (size_t i = 0; i < count; ++i) {
-    bool isSpecial = generator() % std::max<size_t>(512, count / 16) == 0; // boxes without NaN too
+    bool isSpecial =
+        generator() % std::max<size_t>(512, count / 16) == 0; // so some boxes have none
     if (x.type == ElementType::i32)
       data[i] = isSpecial ? integers[generator() % 4] : int32_t(generator());
     else
@@ -272,7 +274,7 @@ std::vector<std::vector<int32_t>> randomBoxes(const BoundsCase &of, unsigned see
       int32_t first = int32_t(generator() % uint32_t(extent + 40)) - 20;
       int32_t reach = within ? within : extent + 40;
       int32_t length = generator() % 3 ? int32_t(generator() % uint32_t(reach)) : reach - 1;
-      if (generator() % 2) // as blocks are
+      if (generator() % 2) // as blocks have it
         first = first / 16 * 16;
       int32_t last = first + length;
       if (generator() % 16 == 0)
@@ -368,12 +370,12 @@ TEST_P(KeptBounds, AreThoseOfTheLastLaunch) {
   };
   fill(x, 1);
   fill(other, 2);
-  expect(x, true, 1); // there was no launch before
+  expect(x, true, 1); // no launch before this one
   fill(x, 3);
   expect(x, true, 1);
   expect(x, false, 3);
   expect(x, true, 3);
-  expect(other, true, 2); // another address
+  expect(other, true, 2); // another address, so new summaries
   expect(x, true, 3);
 }
 
@@ -385,7 +387,7 @@ std::vector<Point> points(const std::string &device) {
   return result;
 }
 
-/// One for each level.
+/// One point for each level of summaries.
 std::vector<Point> keptPoints(const std::string &device) {
   return {{device, {"fine", {1035}, {80}}, ElementType::f32},
           {device, {"coarse", {20000}, {4096}}, ElementType::f32}};

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a device must do beside the grid: one kernel for everything that is a launch
-// argument, edges, streams, the cache, wrong arguments.
+// Tests beside the grid: one kernel for all values of launch arguments, edge cases, streams, the
+// cache, wrong arguments.
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
@@ -47,11 +47,11 @@ protected:
   }
 };
 
-/// What only a GPU has.
+/// Tests of what only a GPU has.
 class GpuTest : public DeviceTest {};
 
 TEST_P(DeviceTest, OneKernelServesAllLaunchArguments) {
-  // Text of its own, so that no other test has compiled it.
+  // A text of its own, which no other test has compiled.
   KernelOptions own = options("sliding_window");
   own.variantText += "// of this test alone\n";
   int64_t before = context->compileCount();
@@ -250,7 +250,7 @@ TEST_P(DeviceTest, AWrongFirstLaunchFails) {
   ASSERT_TRUE(compiled.ok()) << compiled.error().message();
   ForwardCase forward(*fresh, causal, {1, 2, 2, 100, 100, false});
   LaunchArguments arguments = forward.deviceArguments();
-  arguments.lse.data = arguments.o.data; // the one overwrites the other
+  arguments.lse.data = arguments.o.data; // one result overwrites the other
   Status launched = compiled->launch(arguments);
   EXPECT_EQ(launched.code(), Code::defect);
   EXPECT_NE(launched.error().message().find("the first launch of 'causal'"), std::string::npos)
@@ -291,7 +291,7 @@ TEST_P(GpuTest, TheOracleAgreesWithTheInterpreter) {
         for (size_t i = 0; i < oracle->ref.size(); ++i) {
           ASSERT_NEAR(oracle->ref[i], interpreted->ref[i], 1e-9);
           ASSERT_NEAR(oracle->magnitude[i], interpreted->magnitude[i], 1e-9);
-          // A sum that is a little different may round s to the neighbour.
+          // A slightly different sum may round s to a neighbouring number.
           largest = std::max(largest, std::fabs(oracle->base[i] - interpreted->base[i]));
         }
         EXPECT_LT(largest, 2e-2);
@@ -299,7 +299,7 @@ TEST_P(GpuTest, TheOracleAgreesWithTheInterpreter) {
         for (size_t i = 0; i < oracle->termNorm.size(); ++i)
           ASSERT_NEAR(oracle->termNorm[i], interpreted->termNorm[i], 1e-9);
         for (size_t i = 0; i < oracle->lse.size(); ++i)
-          if (oracle->lse[i] != interpreted->lse[i]) { // -inf is no distance from -inf
+          if (oracle->lse[i] != interpreted->lse[i]) { // -inf minus -inf is NaN
             ASSERT_NEAR(oracle->lse[i], interpreted->lse[i], 1e-9);
           }
       }

@@ -9,7 +9,7 @@
 
 namespace tesela {
 
-/// The rule of docs/numerics.md, written down a second time: whether the launch drops the pair of
+/// A second implementation of the rule in docs/numerics.md: whether the launch drops the pair of
 /// the head `head` = b * H + h.
 bool isDropped(double probability, uint64_t seed, uint64_t offset, uint32_t head, uint32_t q,
                uint32_t k);

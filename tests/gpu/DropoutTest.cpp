@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The pairs that kernels drop, one by one, forward and backward: on the host, and on a GPU with
-// mma.sync and with wgmma. With queries of zeros P is the same for all pairs, and with values (or
-// gradients) that are unit vectors each element of a result is one pair's.
+// Checks each single pair that kernels drop, forward and backward: on the host, and on a GPU with
+// mma.sync and with wgmma. Queries are zeros, so P is the same for all pairs. Values (or gradients)
+// are unit vectors, so each element of a result belongs to one pair.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -29,7 +29,7 @@ protected:
     return isDropped(probability, seed, offset, uint32_t(b * H + h), uint32_t(q), uint32_t(k));
   }
 
-  /// Row `first` + d has a 1 in column d, all others are 0.
+  /// Sets row `first` + d to the unit vector d, for heads with has(head). All other rows are 0.
   void setUnits(Values &values, int first, const std::function<bool(int head)> &has) {
     std::vector<double> units(values.values.size(), 0);
     for (int b = 0; b < values.batches; ++b)
@@ -68,7 +68,7 @@ protected:
     }
   }
 
-  /// By dV, where the pairs of one of the two heads that share a key have a gradient.
+  /// Checks dV, with a gradient only in one of the two heads that share a key head.
   void expectBackward(const std::string &algorithm, const std::string &schedule) {
     SCOPED_TRACE(algorithm + ": " + schedule);
     ElementType type = place.type;
@@ -142,7 +142,7 @@ TEST_P(DropoutPairs, BackwardFused) {
   expectBackward("backward_fused", schedule);
 }
 
-// Nothing is dropped, or all.
+// Nothing is dropped with probability 0, everything with 1.
 TEST_P(DropoutPairs, EndsOfTheProbability) {
   ElementType type = place.type;
   Values q(*context, type, B, H, Sq, D), k(*context, type, B, Hkv, Sk, D),

@@ -3,10 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// cache=e4m3 by the public API, against attention in double precision over the numbers that the
-// bytes stand for, on the host, and on a GPU with mma.sync and with wgmma. NaN stands in all that
-// nobody may read: in rows of pages behind a sequence's end, in pages that none has, in their
-// scales.
+// cache=e4m3 by the public API, compared with attention in double precision over the numbers that
+// the bytes stand for, on the host, and on a GPU with mma.sync and with wgmma. Memory that must not
+// be read is NaN: rows of pages after a sequence's end, pages of no sequence, and their scales.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -24,10 +23,10 @@ using namespace tesela;
 
 namespace {
 
-/// Of the kv heads; not powers of two, so that they cannot hide in exponents.
+/// One for each kv head; not powers of two, so that wrong scales cannot look like exponents.
 constexpr float keyScales[keyHeads] = {0.375f, 0.7f}, valueScales[keyHeads] = {3.0f, 0.6f};
 
-/// Bytes of what is given, and what they stand for.
+/// Writes the bytes of its input, and the numbers that they stand for.
 constexpr const char *quantize = R"(
 tile.kernel @quantize<block_m, columns, input>(
     in %x: !tile.view<[B, H, Sq, columns], input>, out %bytes: !tile.view<[B, H, Sq, columns], f8E4M3FN>,
@@ -41,7 +40,7 @@ tile.kernel @quantize<block_m, columns, input>(
 }
 )";
 
-/// Rows of pages, side by side.
+/// Writes the rows of pages next to each other.
 constexpr const char *unpage = R"(
 tile.kernel @unpage<block_m, page, columns, input>(
     in %x: !tile.view<[?, H, page, columns], f8E4M3FN>, in %table: !tile.view<[B, ?], i32>,
@@ -57,12 +56,13 @@ tile.kernel @unpage<block_m, page, columns, input>(
 
 class Float8 : public AlgorithmCase {
 protected:
-  /// Random numbers for `bytes`, all of its values among them, and what they mean in `meant`, whose
-  /// batches or pages have `scales` of their heads, or all the first ones.
+  /// Fills `bytes` with random numbers and with all values below 2. Writes the numbers that they
+  /// stand for to `meant`. Each batch or page has `scales` for its heads, or all have the first
+  /// ones.
   void fill(Values &bytes, Values &meant, const std::vector<float> &scales, unsigned seed) {
     bytes.randomize(seed);
     std::vector<double> numbers = bytes.values;
-    for (uint32_t byte = 0; byte < 0x100; ++byte) // smaller than 2, subnormal ones too
+    for (uint32_t byte = 0; byte < 0x100; ++byte) // values below 2, including subnormal ones
       if (std::abs(e4m3ToFloat(uint8_t(byte))) < 2)
         numbers[numbers.size() - 0x100 + byte] = e4m3ToFloat(uint8_t(byte));
     bytes.set(numbers);
@@ -100,14 +100,14 @@ protected:
   }
 };
 
-/// Of one warp, which widens in its registers.
+/// A thread block of one warp, which widens the elements in registers.
 constexpr const char *oneWarp =
     "consumers = 0, block_m = 16, warps = 1, block_n = 32, stages = 3, q_in_registers = true";
 
 struct Algorithm {
   std::string name;
   std::vector<std::string> bindings;
-  std::optional<std::string> schedule; ///< in place of the place's
+  std::optional<std::string> schedule; ///< replaces the schedule of the place
   bool isOfGpus() const { return schedule.has_value(); }
 };
 const Algorithm algorithms[] = {{"forward", {}, {}},

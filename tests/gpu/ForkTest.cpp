@@ -21,7 +21,7 @@ protected:
     if (!context)
       GTEST_SKIP() << reason;
   }
-  /// A text of its own, so that it is compiled and not found.
+  /// `comment` makes the text unique, so that it is compiled and not found in a cache.
   static KernelOptions options(const std::string &comment) {
     KernelOptions options;
     options.variantText = variantText("causal") + "// " + comment + "\n";
@@ -30,7 +30,8 @@ protected:
   }
 };
 
-// On the host a child works as its parent does. CUDA does not allow that of a GPU.
+// On the host a child process can compute. CUDA does not allow this on a GPU; the child gets an
+// error.
 TEST_P(ForkTest, AChildWorksOrIsTold) {
   bool onHost = context->device().kind == Device::Kind::host;
   Result<Kernel> kernel = context->compile(options("of the parent"));
@@ -63,7 +64,7 @@ TEST_P(ForkTest, AChildWorksOrIsTold) {
     return wrong;
   });
   EXPECT_EQ(said, "");
-  problem.check(*kernel); // the parent goes on
+  problem.check(*kernel); // the parent can continue
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, ForkTest, testing::Values("host"));

@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -88,7 +88,7 @@ static Tensor headView(const ForwardShape &shape, ElementType type, int64_t head
   return view;
 }
 
-/// The extent of a capture's axis; a name of its own is 16.
+/// The extent of a capture's axis. Extents that the capture names itself are 16.
 static int64_t captureExtent(const VariantExtent &extent, const ForwardShape &shape) {
   const std::pair<const char *, int64_t> names[] = {
       {"B", shape.B}, {"H", shape.H}, {"Hkv", shape.Hkv}, {"Sq", shape.Sq}, {"Sk", shape.Sk}};
@@ -99,15 +99,16 @@ static int64_t captureExtent(const VariantExtent &extent, const ForwardShape &sh
   return std::max<int64_t>(extent.coefficient * value + extent.offset, 0);
 }
 
-/// Values that matter at small lengths too: a window's default may reach over all of them. Small
-/// defaults, such as a dilation, stay.
+/// Scalars are chosen so that they have an effect at small lengths too: a window's default might
+/// cover all of them. Small defaults, such as a dilation, stay.
 static double scalarValue(const VariantParameter &parameter, const ForwardShape &shape) {
   double value = parameter.type == ElementType::i32 ? double(shape.Sk / 3 + 1) : 3.0;
   return std::min(value, parameter.defaultValue.value_or(value));
 }
 
-/// One number for a batch or head is a position or a length: in [0, Sk]. Numbers along another axis
-/// name things, such as documents: eight runs below 16, some of 0, which may mean none.
+/// A single number for a batch or head is a position or a length, in [0, Sk]. Numbers along another
+/// axis are names, such as those of documents: eight runs with numbers below 16. Some are 0, which
+/// may mean none.
 static void fillIntegers(const Tensor &tensor, const VariantParameter &parameter, uint64_t seed,
                          const ForwardShape &shape) {
   bool isOfHeads = std::ranges::all_of(parameter.extents, [](const VariantExtent &extent) {
@@ -142,7 +143,7 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
   for (const VariantParameter &parameter :
        info ? info->parameters : std::vector<VariantParameter>()) {
     if (parameter.isConstant)
-      continue; // its value came with the kernel
+      continue; // the kernel has its value
     if (!parameter.isCapture) {
       scalars.push_back({parameter.name, scalarValue(parameter, shape)});
       continue;
@@ -159,7 +160,8 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
     TestTensor tensor(context, view);
     if (view.type == ElementType::f32) {
       fillNormal(tensor.host(), seed++);
-      // Small and positive, as slopes and biases are: large ones leave one key a row.
+      // Small and positive, as slopes and biases are. With large ones each row would depend on one
+      // key.
       auto *values = static_cast<float *>(tensor.host().data);
       for (int64_t i = 0; i < view.elementCount(); ++i)
         values[i] = std::abs(values[i]) / 8;
@@ -167,7 +169,7 @@ ForwardCase::ForwardCase(const Context &context, const KernelOptions &options,
       fillNormal(tensor.host(), seed++);
     } else if (view.type == ElementType::boolean) {
       fillUniform(tensor.host(), seed++, 0, 1);
-      // Every byte but 0 is true.
+      // Every byte except 0 means true.
       auto *flags = static_cast<uint8_t *>(tensor.host().data);
       for (int64_t i = 0; i < view.elementCount(); ++i)
         flags[i] = uint8_t(flags[i] << i % 8);
@@ -231,7 +233,7 @@ void ForwardCase::check(const Kernel &kernel) {
   checkWithoutLse(kernel);
 }
 
-/// After a launch with it.
+/// Checks a launch without lse. Must follow a launch with it.
 void ForwardCase::checkWithoutLse(const Kernel &kernel) {
   auto bytesOf = [](const Tensor &tensor) {
     return std::string(static_cast<const char *>(tensor.data), tensor.spanBytes());
@@ -250,7 +252,7 @@ void ForwardCase::checkWithoutLse(const Kernel &kernel) {
   EXPECT_TRUE(bytesOf(o.host()) == outputs) << "another output without lse";
   std::string untouched = bytesOf(lse.host());
   EXPECT_TRUE(untouched == std::string(untouched.size(), char(0xff))) << "lse was written";
-  // As the first launch left it, for those who compare with it.
+  // Restores the lse of the first launch for callers that compare with it.
   std::memcpy(lse.host().data, sums.data(), sums.size());
   ASSERT_TRUE(lse.upload().ok());
 }

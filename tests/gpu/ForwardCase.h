@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Links libtesela.so alone, so that the same tests run from the package. The same code
-// checks the host and a GPU.
+// Links only libtesela.so, so that the same tests also run from the package. The same code checks
+// the host and a GPU.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_GPU_FORWARDCASE_H
@@ -17,7 +17,7 @@
 
 namespace tesela {
 
-/// The variants' folder: $TESELA_TEMPLATES/variants, else that of the source tree.
+/// The variants' folder: $TESELA_TEMPLATES/variants, or that of the source tree.
 std::string variantFolder();
 
 /// The variants' names, sorted: "alibi", "causal", ...
@@ -26,9 +26,9 @@ std::vector<std::string> variantNames();
 /// The text of templates/variants/<name>.attn.
 std::string variantText(const std::string &name);
 
-/// The process's context for "host" or "cuda", without the disk's cache; nullptr
-/// where the machine has no such device, with the reason in `reason`. `verify`: the first launch of
-/// each kernel; of those whose template computes something else than attention it must not be.
+/// The process's context for "host" or "cuda", without the disk cache; nullptr if the machine has
+/// no such device, with the reason in `reason`. `verify`: verify the first launch of each kernel.
+/// It must be false if a template computes something else than attention.
 const Context *testContext(const std::string &device, std::string &reason, bool verify = true);
 
 /// Head dimension of q and k, and of v and o.
@@ -42,59 +42,59 @@ std::string nameOf(const HeadDims &headDims);
 struct ForwardShape {
   int64_t B = 1, H = 2, Hkv = 2, Sq = 1, Sk = 1;
   bool bshd = false;
-  /// Elements between a head's row and the next, which are NaN: a kernel that read them would show
-  /// it.
+  /// Elements between a head's row and the next one. They are NaN, so that a kernel that reads them
+  /// gives NaN.
   int64_t gap = 0;
-  /// Further elements from batch to batch.
+  /// Additional elements between batches.
   int64_t batchGap = 0;
 };
 
 /// A tensor on the host and on the device.
 class TestTensor {
 public:
-  /// `view` says type, extents and strides; its address does not matter.
+  /// `view` gives type, extents and strides; its address is ignored.
   TestTensor(const Context &context, const Tensor &view);
   Tensor host() { return view.at(bytes.data()); }
   Tensor device() const { return view.at(buffer.data()); }
   Status upload();
   Status download();
-  /// Fills the device's copy, and some bytes behind it, with 0xff: NaN.
+  /// Fills the device's copy, and some bytes after it, with 0xff: NaN.
   Status poison();
-  /// Whether the bytes behind the tensor are as poison() left them; after download().
+  /// Whether the bytes after the tensor are as poison() left them. Call it after download().
   bool guardIsIntact() const;
 
 private:
   const Context &context;
   Tensor view;
   size_t size;
-  std::vector<unsigned char> bytes; ///< the tensor, then the guard
+  std::vector<unsigned char> bytes; ///< the tensor, followed by the guard
   Buffer buffer;
 };
 
-/// Tensors, parameters and arguments of one forward launch, seeded.
+/// Tensors, parameters and arguments of one forward launch, made from a seed.
 class ForwardCase {
 public:
   ForwardCase(const Context &context, const KernelOptions &options, const ForwardShape &shape,
               InputKind inputs = InputKind::normal);
 
-  /// Poisons the results, launches, holds the results against the reference.
-  /// Reports by GoogleTest's expectations.
+  /// Poisons the results, launches, and compares the results with the reference. Reports by
+  /// GoogleTest's expectations.
   void check(const Kernel &kernel);
 
-  /// The same where some rows must be NaN: these throughout, the others by the rule.
+  /// The same for launches where some rows must be NaN: these completely, the others by the rule.
   void checkWithNaNRows(const Kernel &kernel);
 
   LaunchArguments deviceArguments();
   LaunchArguments hostArguments();
 
-  /// The reference by the oracle on a GPU, by the interpreter on the host.
+  /// The reference: from the oracle on a GPU, from the interpreter on the host.
   Result<Reference> reference();
 
   TestTensor q, k, v, o, lse;
 
 private:
   LaunchArguments arguments(bool onDevice);
-  /// Poisons the results, launches, downloads.
+  /// Poisons the results, launches, downloads the results.
   void launch(const Kernel &kernel);
   void compareWith(const Reference &expected);
   void checkWithoutLse(const Kernel &kernel);

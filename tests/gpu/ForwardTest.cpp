@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every variant on every shape of the grid, on the host and on a GPU, against the rule of
-// docs/numerics.md. A kernel is compiled once and serves all shapes. Some variants see every type
-// and head dimension (VariantGrid.h).
+// Every variant on every shape of the grid, on the host and on a GPU, checked by the rule of
+// docs/numerics.md. A kernel is compiled once for all shapes. Some variants run with every type and
+// head dimension (VariantGrid.h).
 //
 //===----------------------------------------------------------------------===//
 #include "../VariantGrid.h"
@@ -17,7 +17,8 @@ using namespace tesela;
 
 namespace {
 
-/// (Sq, Sk), after FlashAttention's own tests: short, long, ragged, both ways unequal.
+/// (Sq, Sk), after FlashAttention's own tests: short, long, not multiples of blocks, different in
+/// both ways.
 constexpr std::pair<int64_t, int64_t> lengths[] = {
     {1, 1},       {64, 128},    {128, 192},   {256, 256}, {239, 1},   {799, 3},   {113, 203},
     {128, 217},   {113, 211},   {108, 256},   {256, 512}, {384, 256}, {640, 128}, {512, 256},
@@ -27,7 +28,7 @@ struct GridPoint {
   std::string device, variant;
   ElementType type;
   HeadDims headDims;
-  int64_t sharing; ///< query heads of a key/value head; 0: all
+  int64_t sharing; ///< query heads for each kv head; 0: all
 };
 
 std::string nameOf(const GridPoint &point) {
@@ -40,7 +41,7 @@ std::string nameOf(const GridPoint &point) {
 
 std::string pointName(const testing::TestParamInfo<GridPoint> &info) { return nameOf(info.param); }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const GridPoint &point, std::ostream *stream) { *stream << nameOf(point); }
 
 const std::vector<HeadDims> allHeadDims = {{32, 32},   {40, 40},   {64, 64},   {72, 72},
@@ -82,12 +83,13 @@ TEST_P(Forward, HoldsTheRule) {
 
   bool gpu = point.device == "cuda";
   std::vector<std::pair<int64_t, int64_t>> shapes(std::begin(lengths), std::end(lengths));
-  // The interpreter's time is the suite's: the whole grid's variants have the long shapes.
+  // The interpreter takes most of the suite's time, so only the whole grid's variants get long
+  // shapes.
   if (!gpu && !hasWholeGrid(point.variant))
     std::erase_if(shapes, [](auto shape) { return shape.first * shape.second > 512 * 512; });
   if (gpu)
     shapes.push_back({4096, 4096});
-  // Fewer heads where each is more work: the reference's time is the suite's.
+  // Fewer heads for wide heads, because the reference takes most of the suite's time.
   bool many = gpu && point.headDims.qk <= 128;
   Result<Kernel> kernel = context->compile(options);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
@@ -102,7 +104,7 @@ TEST_P(Forward, HoldsTheRule) {
     shape.Sk = keys;
     shape.bshd = bshd = !bshd;
     SCOPED_TRACE(std::to_string(queries) + "x" + std::to_string(keys) + (bshd ? " bshd" : " bhsd"));
-    // Asked for again: it comes from memory.
+    // The second request must find the kernel in memory.
     Result<Kernel> again = context->compile(options);
     ASSERT_TRUE(again.ok()) << again.error().message();
     ForwardCase(*context, options, shape).check(*again);

@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// hostGradientReference() against differences of a loss of hostReference()'s results, which knows
-// no derivative; and compareGradient() on what the host's kernels give, and on what is wrong.
+// Compares hostGradientReference() with finite differences of a loss over hostReference()'s
+// results, which use no derivative. Tests compareGradient() on results of the host's kernels and on
+// wrong results.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -31,7 +32,7 @@ struct VariantCase {
 };
 void PrintTo(const VariantCase &variant, std::ostream *stream) { *stream << variant.name; }
 
-/// Tensors of f32 in the host's memory.
+/// Tensors of f32 in host memory.
 struct Case {
   KernelOptions options;
   LaunchArguments arguments;
@@ -83,7 +84,7 @@ struct Case {
   }
   static float *numbers(const Tensor &tensor) { return static_cast<float *>(tensor.data); }
 
-  /// Σ dO ∘ O + Σ dlse ∘ lse, rows without keys left out.
+  /// Σ dO ∘ O + Σ dlse ∘ lse, without rows that have no keys.
   double loss() const {
     LaunchArguments forward = arguments;
     forward.tensors.clear();
@@ -121,14 +122,14 @@ TEST_P(GradientReferenceTest, IsTheSlopeOfALoss) {
         values[i] = known;
         return (above - below) / (rise + fall);
       };
-      // Richardson's: the squares of the steps cancel.
+      // Richardson extrapolation: the quadratic error terms cancel.
       double slope = (4 * slopeOver(0x1p-9f) - slopeOver(0x1p-8f)) / 3;
       EXPECT_NEAR(gradient->ref[size_t(i)], slope, 2e-6 * (1 + std::fabs(slope)))
           << "element " << i;
       EXPECT_LE(std::fabs(gradient->ref[size_t(i)]), 1.000001 * gradient->magnitude[size_t(i)]);
       largest = std::max(largest, std::fabs(slope));
     }
-    EXPECT_GT(largest, 0.1); // there was something to see
+    EXPECT_GT(largest, 0.1); // the test would prove nothing if all derivatives were small
   }
 }
 
@@ -157,7 +158,7 @@ TEST_P(GradientReferenceTest, PassesWhatKernelsGiveAndNothingElse) {
     Result<Comparison> right = compare();
     ASSERT_TRUE(right.ok()) << right.error().message();
     EXPECT_TRUE(right->passed) << name << ": " << right->failure;
-    // One row that is wrong; one NaN; something where there is no pair.
+    // Wrong results: one wrong row; one NaN; a value where there is no pair.
     float *values = Case::numbers(gradient);
     size_t middle = of->ref.size() / 2;
     const float known = values[middle];

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/backward.mlir, backward_fused.mlir, backward_in_parts.mlir, and forward_in_parts.mlir:
-// compiled by name, launched with tensors by name, through the pipeline of all kernels, against
-// formulas in double precision. On the host, and on a GPU with mma.sync and with wgmma.
+// templates/backward.mlir, backward_fused.mlir, backward_in_parts.mlir and forward_in_parts.mlir,
+// compiled by name and launched with tensors by name, through the same pipeline as all kernels.
+// Compared with formulas in double precision, on the host, and on a GPU with mma.sync and with
+// wgmma.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -34,7 +35,7 @@ std::vector<Sequence> sequencesOf(int keys, int batches = B) {
   return sequences;
 }
 
-/// What a launch of gradients reads and writes.
+/// The tensors that a launch of gradients reads and writes.
 struct Tensors {
   std::vector<Sequence> sequences;
   Values q, k, v, o, dO, lse, dlse, dq, dk, dv;
@@ -67,9 +68,9 @@ struct Gradients {
   test::GradientReference dq, dk, dv;
 };
 
-/// The schedule of backward_fused at a place. Its tiles of dQ have a row for each query of a block:
-/// with warpgroups 64 for each of them. What does not fit in the registers of two of them fits in
-/// those of one.
+/// The schedule of backward_fused at a place. Its tiles of dQ have a row for each query of a block;
+/// each warpgroup holds 64. If the tiles do not fit into the registers of two warpgroups, one
+/// warpgroup computes.
 std::string fusedSchedule(const Place &place) {
   std::string schedule = place.schedule;
   if (schedule == "consumers = 2")
@@ -86,17 +87,17 @@ protected:
 
   /// Compiles and launches attention, and checks O and L.
   void expectForward();
-  /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: with a gradient of
+  /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: pass a gradient of
   /// lse.
   void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse,
                        int keys = Sk, int batches = B);
-  /// Kernels are compiled with dropout from now on.
+  /// Compiles kernels with dropout from now on.
   void dropPairs();
-  /// o and lse of what q, k and v hold.
+  /// Computes o and lse from q, k and v.
   void attend(Tensors &tensors);
-  /// Launches over poisoned results.
+  /// Launches with poisoned results.
   void launchGradients(const Kernel &kernel, Tensors &tensors, bool hasDlse);
-  /// What `base` computes of the gradients goes where.
+  /// The gradients in double precision. `base`: computed as an honest kernel does.
   void differentiate(const Tensors &tensors, bool base, Gradients &result);
 };
 
@@ -149,7 +150,7 @@ void Algorithms::differentiate(const Tensors &tensors, bool base, Gradients &res
         double s = inFloat(exact), score = variant.score(p, s), slope = variant.slope(p, s);
         double P = std::exp(inFloat(score) - lse.values[row / D]), dP = 0, delta = 0, size = 0;
         double ofL = dlse.values[row / D];
-        double errorOfP = P * (1 + std::abs(score)); // an error of the score is one of P
+        double errorOfP = P * (1 + std::abs(score)); // the score's error times P is P's
         double kept = weight(each.query(i).batch, p);
         for (int x = 0; x < D; ++x) {
           double given = dO.values[row + x];
@@ -193,7 +194,8 @@ void Algorithms::expectForward() {
   captures.clear();
   addCaptures(arguments, Sk);
   launch(*kernel, arguments);
-  // Of a row with few keys the honest kernel's error may be nothing, by chance.
+  // For a row with few keys the honest kernel's error may be 0 by chance, so many rows share a
+  // norm.
   expectNear("o", o.type, o.download(), reference, /*rows=*/30);
   expectLse(lse.download(), sums);
 }
@@ -232,12 +234,13 @@ TEST_P(Algorithms, BackwardFusedWithGradientOfLse) {
   expectGradients("backward_fused", fusedSchedule(place), /*hasDlse=*/true);
 }
 
-// The tiles that are chosen.
+// With the tiles that the library chooses.
 TEST_P(Algorithms, BackwardFast) {
   expectGradients("backward_fast", place.schedule, /*hasDlse=*/true);
 }
 
-// Tiles of five products without roles that other chips and heads have: warps that share rows.
+// Tiles of the five products without roles, as other chips and head dimensions have them: warps
+// share rows.
 TEST_P(Algorithms, BackwardFusedBySharedRows) {
   const std::string own = place.schedule, wide = ", block_m = 64, block_n = 64, warps = 8",
                     square = ", block_m = 64, block_n = 64, warps = 4",
@@ -250,7 +253,7 @@ TEST_P(Algorithms, BackwardFusedBySharedRows) {
     expectGradients("backward_fused", own + tiles + ", product_rows = 32", /*hasDlse=*/false);
 }
 
-// O and the gradients with the pairs that the launch drops left out of the products.
+// O and the gradients with dropout. Dropped pairs are left out of the products.
 TEST_P(Algorithms, Dropout) {
   dropPairs();
   expectForward();
@@ -259,9 +262,9 @@ TEST_P(Algorithms, Dropout) {
   expectGradients("backward_fast", place.schedule, /*hasDlse=*/false);
 }
 
-/// Gradients by thread blocks that take several work items one after the other: with blocks of 128
-/// keys 416 of keys, and 832 of queries, where an H200 has 132 multiprocessors. Under a causal mask
-/// items have one block and two.
+/// Gradients where a thread block takes several work items one after another. There are 416 items
+/// of 128 keys, and 832 of queries; an H200 has 132 multiprocessors. With a causal mask some items
+/// have one block and some have two.
 class ManyItems : public Algorithms {
 protected:
   static constexpr int batches = 104;
@@ -276,10 +279,10 @@ TEST_P(ManyItems, BackwardFused) {
   expectGradients("backward_fused", schedule, /*hasDlse=*/false, Sk, batches);
 }
 
-/// The host's gradients, where each head has several parts.
+/// The host's gradients when each head has several parts.
 class InParts : public Algorithms {
 protected:
-  static constexpr int keys = 803; // two parts of each head, and blocks that end early
+  static constexpr int keys = 803; // two parts of each head, and blocks that are not full
 };
 
 TEST_P(InParts, Backward) {
@@ -303,7 +306,7 @@ TEST_P(InParts, HasTheSameBitsWhoeverComputes) {
   Tensors tensors(*context, place.type, D, keys);
   tensors.randomize();
   attend(tensors);
-  std::vector<std::vector<uint32_t>> first; // 0 and -0 differ
+  std::vector<std::vector<uint32_t>> first; // as bits, because 0 and -0 differ
   for (int threads : {1, 2, 3, 7}) {
     SCOPED_TRACE(std::to_string(threads) + " threads");
     ContextOptions options = testContextOptions("host");
@@ -361,17 +364,18 @@ TEST_P(Algorithms, SplitKeys) {
     captures.clear();
     addCaptures(arguments, Sk);
     launch(*split, arguments);
-    // Of a row with few keys the honest kernel's error may be nothing, by chance.
+    // For a row with few keys the honest kernel's error may be 0 by chance, so many rows share a
+    // norm.
     expectNear("o", o.type, o.download(), reference, /*rows=*/30);
     expectLse(lse.download(), sums);
   }
 }
 
-/// Of variants that depend on no position.
+/// Variants that do not depend on positions.
 class GradientOfLse : public Algorithms {};
 
-// Attention over two parts of the keys, merged by their lse, is attention over all: so are its
-// gradients, which reach each part through its o and its lse.
+// Attention over two parts of the keys, merged by their lse, equals attention over all keys. So the
+// gradients are equal, too. They reach each part through its o and its lse.
 TEST_P(GradientOfLse, MergesPartsOfTheKeys) {
   constexpr int cut = 90;
   Tensors whole(*context, place.type, D);
@@ -386,7 +390,7 @@ TEST_P(GradientOfLse, MergesPartsOfTheKeys) {
   ASSERT_TRUE(kernel);
   for (auto [first, keys] : {std::pair(0, cut), std::pair(cut, Sk - cut)}) {
     Tensors part(*context, place.type, D, keys);
-    // Calls `visit` with the index of an element of the part's keys, and of the whole's.
+    // Calls `visit` with an element's index in the part's keys and in the whole's.
     auto forEachElement = [&](const std::function<void(size_t, size_t)> &visit) {
       for (int b = 0; b < B; ++b)
         for (int h = 0; h < Hkv; ++h)
@@ -425,7 +429,7 @@ TEST_P(GradientOfLse, MergesPartsOfTheKeys) {
       reference.dv.base[inWhole] = honest.dv.base[inPart];
     });
   }
-  // Of a few rows the honest kernel's error may be nothing, by chance.
+  // For few rows the honest kernel's error may be 0 by chance, so many rows share a norm.
   expectNear("dq", place.type, dq, reference.dq, /*rows=*/30);
   expectNear("dk", place.type, dk, reference.dk, /*rows=*/30);
   expectNear("dv", place.type, dv, reference.dv, /*rows=*/30);
@@ -473,7 +477,7 @@ TEST_P(GradientOfLse, OfRowsWithoutKeysCountsNowhere) {
     for (Values *result : {&tensors.dq, &tensors.dk, &tensors.dv})
       results.push_back(result->download());
   }
-  EXPECT_EQ(results[0], results[3]); // a NaN equals nothing
+  EXPECT_EQ(results[0], results[3]); // NaN is not equal to itself
   EXPECT_EQ(results[1], results[4]);
   EXPECT_EQ(results[2], results[5]);
   for (size_t i = 0; i < results[0].size(); ++i)
@@ -507,7 +511,7 @@ INSTANTIATE_TEST_SUITE_P(Gpu, Algorithms,
                          testing::Combine(testing::ValuesIn(gpuPlaces),
                                           testing::Range(0, int(attentions.size()))),
                          nameOfCase);
-// What compile() chooses where dK and dV do not fit one kernel's registers.
+// The schedules that compile() chooses if dK and dV do not fit into one kernel's registers.
 const std::vector<Place> widePlaces = {{"bf16_d256", "cuda", "", ElementType::bf16, 256},
                                        {"f16_d200", "cuda", "", ElementType::f16, 200},
                                        {"bf16_d192", "cuda", "", ElementType::bf16, 192}};

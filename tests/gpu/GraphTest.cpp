@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Launches that are captured into CUDA graphs, on streams that Tesela has never seen. A stub of the
-// driver cannot show this: each test replays real graphs and holds the bits against an eager
-// launch.
+// Launches that are captured into CUDA graphs, on streams that Tesela does not know. A stub of the
+// driver cannot show this: each test replays real graphs and compares the bits with those of an
+// eager launch.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -21,7 +21,7 @@ using namespace tesela;
 
 namespace {
 
-/// The driver's entries that these tests need. Types as in cuda.h.
+/// The driver's functions that these tests need. Types as in cuda.h.
 struct Driver {
   int (*cuStreamCreate)(void **, unsigned) = nullptr;
   int (*cuStreamDestroy_v2)(void *) = nullptr;
@@ -88,7 +88,7 @@ protected:
       EXPECT_EQ(driver->cuStreamDestroy_v2(stream), 0);
   }
 
-  /// What `work` puts on streams[0] as a graph.
+  /// The graph of the work that `work` launches on streams[0].
   void *capture(Mode mode, const std::function<Status()> &work) {
     EXPECT_EQ(driver->cuStreamBeginCapture_v2(streams[0], mode), 0);
     Status status = work();
@@ -145,7 +145,7 @@ protected:
 const ForwardShape shape{.B = 2, .H = 4, .Hkv = 2, .Sq = 777, .Sk = 777};
 
 // Masks without parameters, with scalars, with captured tensors and with summaries of them;
-// persistent kernels and others; all modes of capture; many replays, and two instances at once.
+// persistent and other kernels; all capture modes; many replays, and two instances at once.
 TEST_F(Graph, ReplaysGiveTheEagerBits) {
   for (const char *variant : {"full", "causal", "sliding_window", "alibi", "documents"})
     for (const char *schedule : {"", "persistent = false"})
@@ -156,7 +156,7 @@ TEST_F(Graph, ReplaysGiveTheEagerBits) {
         ASSERT_TRUE(kernel.ok()) << kernel.error().message();
         ForwardCase problem(*context, options, shape);
         if (mode == global)
-          problem.check(*kernel); // on the default stream; also the warm-up
+          problem.check(*kernel); // on the default stream; also warms up
         poison(problem);
         ASSERT_TRUE(kernel->launch(problem.deviceArguments(), streams[1]).ok());
         synchronize();
@@ -184,7 +184,7 @@ TEST_F(Graph, ReplaysGiveTheEagerBits) {
           synchronize();
           EXPECT_EQ(resultOf(problem), eager) << "two instances, " << round;
         }
-        poison(problem); // an eager launch beside them leaves both alone
+        poison(problem); // an eager launch runs between the replays of two instances
         replay(first, 0);
         ASSERT_TRUE(kernel->launch(problem.deviceArguments(), streams[1]).ok());
         replay(second, 2);
@@ -193,7 +193,7 @@ TEST_F(Graph, ReplaysGiveTheEagerBits) {
       }
 }
 
-// A model's layers, more than any supply of counters.
+// As many launches as the layers of a model: more than there are counters.
 TEST_F(Graph, ManyLaunchesOfOneKernel) {
   for (const char *variant : {"causal", "documents"}) {
     SCOPED_TRACE(variant);
@@ -230,13 +230,13 @@ TEST_F(Graph, ManyLaunchesOfOneKernel) {
   }
 }
 
-// More instances than a table has counters: those without one go without, and are right.
+// More instances than there are counters. Instances without a counter must be right, too.
 TEST_F(Graph, MoreInstancesThanCounters) {
   KernelOptions options = optionsOf("causal");
   Result<Kernel> kernel = context->compile(options);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
   ForwardShape large = shape;
-  large.Sq = large.Sk = 2500; // several items for each multiprocessor
+  large.Sq = large.Sk = 2500; // several work items for each multiprocessor
   large.H = 16;
   ForwardCase problem(*context, options, large);
   problem.check(*kernel);
@@ -255,7 +255,7 @@ TEST_F(Graph, MoreInstancesThanCounters) {
   EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
 }
 
-// Counters and workspaces come back with the graph, and with its last instance.
+// Counters and workspaces are given back when the graph and its last instance are destroyed.
 TEST_F(Graph, GraphsGiveBackWhatTheyHad) {
   KernelOptions options = optionsOf("documents");
   Result<Kernel> kernel = context->compile(options);
@@ -292,7 +292,7 @@ TEST_F(Graph, GraphsGiveBackWhatTheyHad) {
   EXPECT_LE(before, freeBytes() + (size_t(32) << 20)) << "300 graphs of 20 launches took memory";
 }
 
-// The driver may load the code anew for a graph; what it runs stays until the graph is gone.
+// The driver may load the code again for a graph. The code must stay until the graph is destroyed.
 TEST_F(Graph, AGraphOutlivesItsKernel) {
   KernelOptions options = optionsOf("alibi");
   ForwardCase problem(*context, options, shape);
@@ -319,7 +319,8 @@ TEST_F(Graph, AGraphOutlivesItsKernel) {
   EXPECT_EQ(resultOf(problem), eager);
 }
 
-// With the caller's workspace a launch clears nothing, and keeps summaries where it may.
+// With the caller's workspace a launch clears nothing. It keeps summaries if captures are
+// unchanged.
 TEST_F(Graph, WithTheCallersWorkspace) {
   KernelOptions options = optionsOf("documents");
   Result<Kernel> kernel = context->compile(options);

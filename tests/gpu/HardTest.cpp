@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What normal numbers and plain variants do not reach: maxima that keep rising or jump, rows whose
-// first blocks are masked wholly, scores of -inf, +inf and NaN, large biases. bf16 and f16, and f32
-// on the host; f16's tolerance is the sharp one of the GPU's.
+// Cases that normal numbers and plain variants do not reach: maxima that keep rising or jump, rows
+// whose first blocks are completely masked, scores of -inf, +inf and NaN, large biases. In bf16 and
+// f16, and on the host also f32. On a GPU f16 has the tighter tolerance.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -16,7 +16,7 @@ using namespace tesela;
 
 namespace {
 
-/// A variant of these tests alone, or the library's where `text` is empty.
+/// A variant of this file, or the library's variant if `text` is empty.
 struct HardVariant {
   const char *name;
   const char *text = "";
@@ -28,12 +28,12 @@ constexpr HardVariant maskVariants[] = {
     {"full"},
     {"causal"},
     {"sliding_window"},
-    // Blocks are walked for the other rows' sake: half of the rows begin with masked blocks, half
-    // end with them.
+    // A block runs although some rows drop all of it: half of the rows begin with masked blocks,
+    // the other half end with them.
     {"late_rows", "mask = q % 2 == 0 ? k >= 300 : k < 300"},
 };
 
-/// These have their own scores or masks; normal inputs and jumps are enough.
+/// These have special scores or masks, so normal inputs and jumps are enough.
 constexpr HardVariant scoreVariants[] = {
     {"late_keys", "mask = k >= 300"},
     {"empty_rows", "mask = q >= k && q % 4 != 1"},
@@ -57,11 +57,11 @@ constexpr HardVariant scoreVariants[] = {
     {"nan_sinks",
      "mask = q % 7 != 1\n sink = q % 6 == 0 ? inf - inf : q % 6 == 1 ? inf : q % 3 == 1 ? 2 : 0.5",
      true},
-    // All blocks but the last at f32's end, where the product with log2(e) is -inf.
+    // All blocks except the last are near f32's end, where the product with log2(e) is -inf.
     {"end_of_range", "score = k + 1 < Sk ? -3.4e38 : s"},
 };
 
-/// (Sq, Sk): many blocks both ways, more keys than queries, few keys.
+/// (Sq, Sk): many blocks in both directions, more keys than queries, few keys.
 constexpr std::pair<int64_t, int64_t> lengths[] = {{1000, 1000}, {113, 2050}, {700, 203}};
 
 struct HardPoint {
@@ -70,7 +70,7 @@ struct HardPoint {
   ElementType type;
   HeadDims headDims;
   std::vector<InputKind> inputs;
-  std::string target; ///< empty: the device's own
+  std::string target; ///< empty: the device's own target
 };
 
 std::string nameOf(const HardPoint &point) {
@@ -80,11 +80,11 @@ std::string nameOf(const HardPoint &point) {
 
 std::string pointName(const testing::TestParamInfo<HardPoint> &info) { return nameOf(info.param); }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const HardPoint &point, std::ostream *stream) { *stream << nameOf(point); }
 
-/// Of `kinds` those that `type` can hold the rule on: a sum in f32 rounds large scores too often
-/// for f32's own tolerance (docs/numerics.md).
+/// The `kinds` for which results of `type` can satisfy the rule: a sum in f32 rounds large scores
+/// too often for f32's own tolerance (docs/numerics.md).
 std::vector<InputKind> heldKinds(ElementType type, std::vector<InputKind> kinds) {
   if (type == ElementType::f32)
     std::erase_if(
@@ -92,7 +92,7 @@ std::vector<InputKind> heldKinds(ElementType type, std::vector<InputKind> kinds)
   return kinds;
 }
 
-/// Every variant of these tests for every kind of inputs that it sees.
+/// Every variant of this file with all kinds of inputs for it.
 std::vector<HardPoint> points(const std::string &device, const std::vector<ElementType> &types,
                               const std::vector<HeadDims> &headDims,
                               const std::string &target = "") {
@@ -101,7 +101,8 @@ std::vector<HardPoint> points(const std::string &device, const std::vector<Eleme
     for (const HardVariant &variant : maskVariants)
       for (HeadDims dims : headDims)
         points.push_back({device, variant, type, dims, heldKinds(type, inputKinds()), target});
-  // Scores know neither type nor head dimension: f16 with the first, others with the second.
+  // Scores do not depend on the type or the head dimension: f16 gets the first dimension, others
+  // the second.
   for (ElementType type : types)
     for (const HardVariant &variant : scoreVariants)
       points.push_back({device, variant, type,
@@ -113,7 +114,7 @@ std::vector<HardPoint> points(const std::string &device, const std::vector<Eleme
 std::vector<HardPoint> gpuPoints() {
   std::vector<HardPoint> all = points("cuda", {ElementType::bf16, ElementType::f16},
                                       {{64, 64}, {128, 128}, {192, 128}, {256, 256}});
-  // mma.sync and copies by threads, which newer GPUs run as well.
+  // mma.sync with copies by threads, which newer GPUs run, too.
   std::vector<HardPoint> older =
       points("cuda", {ElementType::f16}, {{64, 64}, {128, 128}}, "sm_80");
   all.insert(all.end(), older.begin(), older.end());

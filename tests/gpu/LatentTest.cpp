@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Multi-head latent attention as a decoder has it, 576 and 512 columns, and with narrower rows,
-// which take other kernels: values=keys, on ragged queries and pages, whole and in parts, by the
-// public API against attention in double precision. What no sequence may read is NaN, and rows of
-// no sequence must stay poisoned.
+// Multi-head latent attention with 576 and 512 columns, as in decoding, and with narrower rows,
+// which take other kernels. values=keys, on ragged queries and pages, whole and in parts, by the
+// public API, compared with attention in double precision. Memory that no sequence may read is NaN,
+// and rows of no sequence must stay poisoned.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -29,8 +29,8 @@ class Latent : public AlgorithmCase {
 protected:
 };
 
-// Sequences of many keys, of none, of one, and that end at a page's end and inside of one; among
-// them one without queries.
+// Sequences with many keys, no keys, one key, and ends at a page's end and inside a page. One
+// sequence has no queries.
 TEST_P(Latent, PagesOfRaggedQueries) {
   valueDim = D > 256 ? 512 : 128;
   const std::vector<int32_t> lengths = {longest, 0, 64, 37, 1, 128};
@@ -42,7 +42,7 @@ TEST_P(Latent, PagesOfRaggedQueries) {
   std::shuffle(order.begin(), order.end(), std::mt19937(11));
   Values q(*context, place.type, 1, H, queries, D, /*bshd=*/true),
       k(*context, place.type, pages, Hkv, page, D, /*bshd=*/true),
-      v(*context, ElementType::f32, pages, Hkv, page, valueDim), // for the reference alone
+      v(*context, ElementType::f32, pages, Hkv, page, valueDim), // only for the reference
       o(*context, place.type, 1, H, queries, valueDim, /*bshd=*/true),
       lse(*context, ElementType::f32, 1, H, queries, 1);
   q.randomize(1), k.randomize(2);

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Masks of every form that the compiler takes apart, on the host and on a GPU: bounds of columns,
-// quotients and remainders by large, small, negative and no divisors, what follows from the row
-// alone, reads inside and outside of their extents, sums at the ends of i32.
+// Masks of every form that the compiler decomposes, on the host and on a GPU: bounds of columns;
+// quotients and remainders by large, small, negative and zero divisors; conditions on the row
+// alone; reads inside and outside of extents; sums at the ends of i32.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -16,7 +16,7 @@ using namespace tesela;
 
 namespace {
 
-/// `w` is a third of the keys, and one more.
+/// `w` is a third of the keys plus one.
 struct MaskText {
   const char *name, *parameters, *mask;
 };
@@ -50,7 +50,8 @@ constexpr MaskText texts[] = {
     {"grid", "w: i32",
      "let y = k % (3 * w) / w\n let x = k % w\n let u = q % (3 * w) / w\n"
      " mask = abs(y - u) < 2 && abs(x - q % w) < 9"},
-    // Of numbers below 2^29 there is a shorter way (MaskTranslation.h); here some are not.
+    // For numbers below 2^29 there are shorter instructions (MaskTranslation.h). Here some are
+    // larger.
     {"far_reach", "w: i32, r: i32", "abs(q % w - k % w) <= r * 100000007"},
     {"far_ends", "w: i32, r: i32",
      "q % w - k % w > r - 2147483647 - 1 && k % w + r * 268435456 < r * 268435456 + 9"},
@@ -64,7 +65,7 @@ constexpr MaskText texts[] = {
     {"dilated", "w: i32", "(q - k) % w < 40"},
     {"dilated_back", "w: i32", "(k - q) % w != 3 && (k - q) / w <= 1"},
     {"falling", "w: i32", "(Sk - k) / w == 1 || (Sk - k) % w < 5"},
-    // Divisors less than a block's columns: patterns along a row (PeriodicWords.h).
+    // Divisors below a block's columns: patterns along a row (PeriodicWords.h).
     {"stride_4", "", "q >= k && (q - k) % 4 == 0 && q - k < 300"},
     {"strides_2_and_3", "", "(q - k) % 2 == 0 && (k - q) % 3 != 1"},
     {"strides_5_to_7", "", "(q - k) % 5 == 2 || (q - k) % 6 < 2 && k % 7 > 3"},
@@ -103,10 +104,10 @@ constexpr MaskText texts[] = {
     {"columns_alone", "a: f32[Sk]", "a[k] < 0.08 || k <= q"},
     {"matrix", "m: i32[Sq, Sk]", "m[q, k] % 3 != 0"},
     {"sine", "", "sin(0.1 * q) >= cos(0.1 * k)"},
-    // The names that the shapes of captures bind: 16.
+    // Extents that the shapes of captures bind: 16.
     {"chunks", "at: i32[M], len: i32[M]",
      "q >= k || any(m < M: q >= 20 * at[m] && k < 20 * at[m] + len[m])"},
-    // Rounds that ask the row, the column, or both; beside what each element asks.
+    // Reductions that depend on the row, the column, or both, beside conditions on each element.
     {"table_of_row", "t: i32[H, Sq, M]", "k < 5 || any(m < M: t[h, q, m] == k / 7)"},
     {"all_chunks", "at: i32[M], len: i32[M]",
      "q >= k && all(m < M: k < 20 * at[m] || k >= 20 * at[m] + len[m])"},
@@ -122,7 +123,7 @@ struct Point {
   std::string device;
   MaskText text;
   int headDim;
-  std::string target; ///< empty: the device's own
+  std::string target; ///< empty: the device's own target
 };
 
 std::vector<Point> points(const std::string &device, const std::vector<int> &headDims,
@@ -136,7 +137,7 @@ std::vector<Point> points(const std::string &device, const std::vector<int> &hea
 
 std::vector<Point> gpuPoints() {
   std::vector<Point> all = points("cuda", {64, 128, 256});
-  // mma.sync, whose lanes hold rows of two strips.
+  // mma.sync, where a lane holds rows of two strips.
   std::vector<Point> older = points("cuda", {64}, "sm_80");
   all.insert(all.end(), older.begin(), older.end());
   return all;
@@ -147,7 +148,7 @@ std::string nameOf(const Point &point) {
          (point.target.empty() ? "" : "_" + point.target);
 }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const Point &point, std::ostream *stream) { *stream << nameOf(point); }
 
 class Mask : public testing::TestWithParam<Point> {};
@@ -170,7 +171,7 @@ TEST_P(Mask, HoldsTheRule) {
   options.target = point.target;
   Result<Kernel> kernel = context->compile(options);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-  // Divisors below and above a block's columns; many blocks, and a last one of few rows and keys.
+  // Divisors below and above a block's columns; many blocks; a last block with few rows and keys.
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>(113, 203), {512, 1000}, {1, 1}}) {
     ForwardShape shape;
     shape.B = 2;

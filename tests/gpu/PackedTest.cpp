@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Query heads that share the rows of a tile, on the host and on a GPU, against the rule of
-// docs/numerics.md: every way to lay them out, with groups that fill their tiles and that do not,
-// with masks and scores that ask which head a row has.
+// Query heads that share the rows of a tile, on the host and on a GPU, checked by the rule of
+// docs/numerics.md: every way to arrange them, with groups that fill their tiles and groups that do
+// not, and with masks and scores that depend on the head of a row.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -35,13 +35,13 @@ constexpr PackedVariant variants[] = {
     {"sink", "z: f32[B, H]", "mask = q + Sk - Sq >= k\n sink = 3 * z[b, h] - q"},
 };
 
-/// H, Hkv, Sq, Sk. Of 3, 5, 12, 8, 1, 20 and 64 heads a key/value head.
+/// H, Hkv, Sq, Sk, with 3, 5, 12, 8, 1, 20 and 64 query heads for each kv head.
 constexpr ForwardShape shapes[] = {
     {2, 6, 2, 3, 70},   {1, 5, 1, 1, 513},   {1, 12, 1, 17, 300}, {2, 16, 2, 4, 700},
     {1, 3, 3, 33, 129}, {1, 40, 2, 2, 1000}, {1, 64, 1, 1, 64},   {1, 6, 2, 130, 257},
 };
 
-/// What makes heads share rows: choices of the schedule, or few expected queries.
+/// What makes heads share rows: the schedule, or a small expected number of queries.
 struct Packing {
   const char *name, *schedule;
   int64_t expectedQueries;
@@ -80,7 +80,7 @@ std::string nameOf(const Point &point) {
          std::string(elementTypeName(point.type)) + "_" + nameOf(point.headDims);
 }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const Point &point, std::ostream *stream) { *stream << nameOf(point); }
 
 std::string pointName(const testing::TestParamInfo<Point> &info) { return nameOf(info.param); }

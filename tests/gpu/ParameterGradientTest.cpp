@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/backward_parameters.mlir by the public API, on the host and on a GPU, against sums in
-// double precision of derivatives that are written out here.
+// templates/backward_parameters.mlir by the public API, on the host and on a GPU, compared with
+// sums in double precision of derivatives that this file writes out.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -26,17 +26,18 @@ namespace {
 
 constexpr int B = 2, H = queryHeads, Hkv = keyHeads, Sq = 150, Sk = 202;
 
-/// With these, rows of a gradient begin at odd elements; with the others at multiples of 16 bytes,
-/// and whole blocks of keys are inside.
+/// With oddKeys, rows of a gradient begin at odd elements. With evenKeys, they begin at multiples
+/// of 16 bytes, and all blocks of keys are full.
 constexpr int oddKeys = 201, evenKeys = 512;
 
-/// Where a pair, or a row, stands, and the values of the parameters: of a scalar one.
+/// The place of a pair, or of a row, and the values of the parameters (one value for a scalar).
 struct PairPlace {
   int b, h, q, k;
 };
 using Parameters = std::map<std::string, std::vector<double>>;
 
-/// What one pair, or row, adds to: an element of a parameter, and the derivative by it.
+/// What a pair, or a row, adds to a gradient: the index of the parameter's element, and the
+/// derivative.
 struct Read {
   std::string name;
   int64_t element;
@@ -47,7 +48,7 @@ using Reads = std::vector<Read>;
 struct Captured {
   std::string name;
   ElementType type;
-  std::vector<int64_t> extents; ///< none: a scalar
+  std::vector<int64_t> extents; ///< empty: a scalar
 };
 
 struct Case {
@@ -65,14 +66,15 @@ bool all(const PairPlace &) { return true; }
 bool causal(const PairPlace &p) { return p.q >= p.k; }
 constexpr ElementType f32 = ElementType::f32, bf16 = ElementType::bf16, f16 = ElementType::f16;
 
-/// T5's buckets of both directions, up to a distance of 128.
+/// T5's buckets for both directions, up to a distance of 128.
 int bucketOf(int distance) {
   int size = std::abs(distance),
       far = 8 + int(std::log(std::max(size, 1) / 8.0) / std::log(16.0) * 8);
   return (distance > 0 ? 16 : 0) + (size < 8 ? size : std::min(far, 15));
 }
 
-/// A bias of pairs with `evenKeys` keys. `first`: the index of its other axes, of `extents`.
+/// A bias for pairs with `evenKeys` keys. `first`: the index of its other axes, whose extents are
+/// `extents`.
 Case biased(const char *name, const char *text, ElementType type, std::vector<int64_t> extents,
             std::function<int64_t(const PairPlace &)> first,
             std::function<bool(const PairPlace &)> keeps) {
@@ -150,7 +152,8 @@ const std::vector<Case> cases = {
      nullptr,
      nullptr,
      oddKeys},
-    // A loop over one range of blocks of keys, over two, over all; over others for each batch.
+    // The loop runs over one range of blocks of keys, over two, over all, and over other ranges for
+    // each batch.
     biased(
         "bias_in_window",
         "attention biased(bias: bf16[H, Sq, Sk]) {\n"
@@ -227,8 +230,8 @@ protected:
   const double scale = double(float(1 / std::sqrt(double(D))));
   const Context *context = nullptr;
   Parameters parameters;
-  std::vector<ScalarArgument> dropout; ///< of the launch; empty: it drops nothing
-  /// What P of a pair is multiplied by in products: 0 where it is dropped, 1 without dropout.
+  std::vector<ScalarArgument> dropout; ///< of the launch; empty: without dropout
+  /// The factor of a pair's P in products: 0 if dropout drops the pair, 1 without dropout.
   std::function<double(const PairPlace &)> weight = [](const PairPlace &) { return 1.0; };
 
   void SetUp() override {
@@ -276,7 +279,7 @@ void ParameterGradients::expectRule() {
       dO(*context, type, B, H, Sq, D), lse(*context, f32, B, H, Sq, 1);
   q.randomize(1), k.randomize(2), v.randomize(3), dO.randomize(4);
 
-  // The forward pass. No score here is far from 0.
+  // The forward pass. No subtraction of a maximum: all scores are close to 0.
   std::vector<double> sums(size_t(B) * H * Sq, 0), output(q.values.size(), 0);
   auto rowOf = [](const PairPlace &p) { return (size_t(p.b) * H + p.h) * Sq + p.q; };
   auto keyOf = [&](const PairPlace &p) { return v.at({p.b, p.k}, p.h / (H / Hkv)); };
@@ -297,7 +300,7 @@ void ParameterGradients::expectRule() {
   }
   o.set(output), lse.set(logarithms);
 
-  // The sums, and those of the magnitudes.
+  // The sums of the derivatives, and those of their magnitudes.
   Parameters exact, sizes;
   for (const auto &[name, values] : parameters)
     exact[name].assign(values.size(), 0), sizes[name].assign(values.size(), 0);
@@ -361,7 +364,7 @@ void ParameterGradients::expectRule() {
     arguments.captures.push_back({each.name, captures.back().device()});
   }
 
-  // O, which D is made of, is rounded; a GPU's exponentials are approximations.
+  // O, from which D is computed, is rounded. A GPU's exponentials are approximations.
   double unit = type == f32 ? 0x1p-20 : type == ElementType::f16 ? 0x1p-11 : 0x1p-9;
   std::vector<std::vector<char>> first;
   for (int repeat = 0; repeat < 3; ++repeat) {

@@ -4,13 +4,13 @@
 //===----------------------------------------------------------------------===//
 //
 // tesela_planted_defects DEFECT [mended]: launches one small kernel. scripts/sanitize runs it under
-// compute-sanitizer, to show what its tools see: each defect beside the same kernel without it.
+// compute-sanitizer to show what its tools find: each defect, and the same kernel without it.
 //
-//   outside    threads write behind a buffer
-//   race       threads read what another warp has written, without a barrier between
-//   count      a barrier waits for a number of threads that is no multiple of a warp's
-//   copy       threads read what a tensor copy writes, before its barrier says so
-//   unwritten  threads read a buffer that nothing has written
+//   outside    threads write after the end of a buffer
+//   race       threads read what another warp writes, without a barrier between
+//   count      a barrier waits for a number of threads that is not a multiple of 32
+//   copy       threads read what a tensor copy writes, before its barrier says that it is done
+//   unwritten  threads read a buffer that nothing wrote
 //
 //===----------------------------------------------------------------------===//
 #include "PtxKernel.h"
@@ -26,13 +26,14 @@ using namespace tesela;
 
 namespace {
 
-/// 64 threads, and a word of the buffer for each.
+/// 64 threads, each with one word of the buffer.
 constexpr unsigned threads = 64;
 constexpr size_t bufferBytes = 4 * threads;
 
 constexpr int exitSkipped = 77;
 
-/// A kernel with the address of the buffer in %rd1, of the thread's word in %rd2, tid.x in %r1.
+/// A kernel with the address of the buffer in %rd1, that of the thread's word in %rd2, and tid.x in
+/// %r1.
 std::string kernelOf(const std::string &body) {
   return ".version 7.0\n.target sm_80\n.address_size 64\n"
          ".visible .entry planted(.param .u64 buffer) {\n"
@@ -56,15 +57,15 @@ std::string race(bool mended) {
                               "  add.u32 %r4, %r2, %r3;\n"
                               "  st.shared.u32 [%r4], %r1;\n") +
                   (mended ? "  bar.sync 0;\n" : "") +
-                  "  xor.b32 %r3, %r3, 252;\n" // the word of thread 63 - tid, in the other warp
+                  "  xor.b32 %r3, %r3, 252;\n" // word of thread 63 - tid (other warp)
                   "  add.u32 %r4, %r2, %r3;\n"
                   "  ld.shared.u32 %r5, [%r4];\n"
                   "  st.global.u32 [%rd2], %r5;\n");
 }
 
-/// A barrier for a number of threads that is no multiple of a warp's, which the hardware refuses.
-/// (Two halves of a warp at two barriers, which the tool knows, too, hang under it.) The number
-/// comes from the buffer of zeros, so that ptxas does not see it.
+/// A barrier for a number of threads that is not a multiple of 32; the hardware refuses it. (The
+/// tool also knows two halves of a warp at two barriers, but the kernel hangs under it.) The number
+/// is read from the buffer of zeros, so that ptxas does not see it.
 std::string count(bool mended) {
   return kernelOf("  ld.global.u32 %r3, [%rd1];\n"
                   "  add.u32 %r3, %r3, " +
@@ -74,14 +75,14 @@ std::string count(bool mended) {
                   "  st.global.u32 [%rd2], %r1;\n");
 }
 
-/// Each thread adds 1 to its word. The defect is the buffer's (main).
+/// Each thread adds 1 to its word. The defect is that main() does not initialise the buffer.
 std::string unwritten() {
   return kernelOf("  ld.global.u32 %r3, [%rd2];\n"
                   "  add.u32 %r3, %r3, 1;\n"
                   "  st.global.u32 [%rd2], %r3;\n");
 }
 
-/// The buffer through a tensor map to shared memory, and from there, a word a thread, back to it.
+/// Copies the buffer through a tensor map to shared memory; each thread writes one word back.
 std::string copy(bool mended) {
   std::string wait = "waiting:\n"
                      "  mbarrier.try_wait.parity.shared.b64 %p2, [%r3], 0;\n"
@@ -121,7 +122,7 @@ struct alignas(64) TensorMap {
   char bytes[128];
 };
 
-/// The buffer as one axis of 64 words of 32 bits, in one box. Numbers as in cuda.h.
+/// A tensor map of the buffer: one axis of 64 words of 32 bits, in one box. Numbers as in cuda.h.
 bool encodeTensorMap(TensorMap &map, void *buffer) {
   using Encode = int(TensorMap *, int type, uint32_t rank, void *address, const uint64_t *extents,
                      const uint64_t *strides, const uint32_t *box, const uint32_t *elementStrides,
@@ -136,7 +137,7 @@ bool encodeTensorMap(TensorMap &map, void *buffer) {
                           0, 0) == 0;
 }
 
-/// The kernel's text; "" where there is no such defect.
+/// The kernel's text; "" if there is no such defect.
 std::string textOf(const std::string &defect, bool mended) {
   if (defect == "outside")
     return outside(mended);

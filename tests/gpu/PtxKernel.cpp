@@ -10,7 +10,7 @@ namespace tesela {
 
 namespace {
 
-/// The driver's entries that these tests need. Types as in cuda.h.
+/// The driver's functions that these tests need. Types as in cuda.h.
 struct Driver {
   int (*cuInit)(unsigned);
   int (*cuDeviceGet)(int *, int);
@@ -50,7 +50,7 @@ Result<Driver> openDriver() {
   find(driver.cuLaunchKernel, "cuLaunchKernel");
   if (!missing.empty())
     return Error(Code::notFound, "the driver has no " + missing);
-  // The context stays retained and current: the process is a test's.
+  // The context stays retained and current, because this is a test's process.
   int device = 0;
   void *context = nullptr;
   if (Status status = check(driver.cuInit(0), "cuInit"); !status)

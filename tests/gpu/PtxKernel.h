@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A few lines of PTX, loaded by the driver beside Tesela's kernels: what compares results where
-// they are, and what is wrong on purpose. Nothing of Tesela but the Status.
+// A kernel of a few lines of PTX, which the driver loads beside Tesela's kernels. Tests use it to
+// compare results in device memory, and for planted defects. It only uses Tesela's Status.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_GPU_PTXKERNEL_H
@@ -20,10 +20,10 @@ namespace tesela {
 
 class PtxKernel {
 public:
-  /// The entry `name` of `ptx` in the primary context of the first GPU.
+  /// Loads the entry `name` of `ptx` into the primary context of the first GPU.
   static Result<PtxKernel> load(const std::string &ptx, const std::string &name);
 
-  /// On the default stream; `parameters` point at the values.
+  /// Launches on the default stream. `parameters` point to the values.
   Status launch(unsigned blocks, unsigned threads, std::vector<void *> parameters) const;
 
   struct State;

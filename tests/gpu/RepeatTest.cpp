@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel that reads what is not yet there, or overwrites what is still read, gives other bits now
-// and then. One launch, checked; then a thousand that must give the same bits. The results are
-// compared on the device: copying them would take longer than all launches.
+// A kernel that reads data before they are there, or overwrites data that are still read, sometimes
+// gives other bits. One launch is checked; a thousand further launches must give the same bits. The
+// device compares the results, because copying them would take longer than the launches.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -72,12 +72,12 @@ std::string pointName(const testing::TestParamInfo<RepeatPoint> &info) {
   return nameOf(info.param);
 }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const RepeatPoint &point, std::ostream *stream) { *stream << nameOf(point); }
 
 class Repeats : public testing::TestWithParam<RepeatPoint> {};
 
-/// One counter a launch.
+/// One counter for each launch.
 constexpr int repeats = 1000;
 
 /// Queues a comparison of `actual` with `expected` on the default stream.
@@ -85,7 +85,7 @@ Status compareOnDevice(const PtxKernel &kernel, const TestTensor &actual,
                        const TestTensor &expected, void *counter) {
   const void *a = actual.device().data, *b = expected.device().data;
   uint64_t words = actual.device().spanBytes() / 4;
-  constexpr unsigned blocks = 1024, threads = 256; // some for every multiprocessor
+  constexpr unsigned blocks = 1024, threads = 256; // enough blocks for every multiprocessor
   return kernel.launch(blocks, threads, {&a, &b, &words, &counter});
 }
 
@@ -112,7 +112,7 @@ TEST_P(Repeats, GiveTheSameBits) {
   Result<PtxKernel> comparison = PtxKernel::load(countDifferences, "count_differences");
   ASSERT_TRUE(comparison.ok()) << comparison.error().message();
 
-  // More work items than multiprocessors, and lengths that no block divides.
+  // More work items than multiprocessors, and lengths that are not multiples of a block.
   ForwardCase forward(*context, options, {5, 12, 12, 1000, 1000, false});
   forward.check(*kernel);
   if (HasFailure())
@@ -130,7 +130,7 @@ TEST_P(Repeats, GiveTheSameBits) {
     ASSERT_TRUE(compareOnDevice(*comparison, forward.o, o, counter).ok());
     ASSERT_TRUE(compareOnDevice(*comparison, forward.lse, lse, counter).ok());
   }
-  // The comparison itself must see a difference: in the last counter, all of o.
+  // The comparison must be able to see a difference: the last counter must count all words of o.
   ASSERT_TRUE(forward.o.poison().ok());
   ASSERT_TRUE(compareOnDevice(*comparison, forward.o, o, counter).ok());
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Scores of every form that the compiler takes apart, on the host and on a GPU, against the rule of
-// docs/numerics.md: linear ones, those of positions, quotients, tables read inside and outside of
-// their extents, and what must not be taken apart.
+// Scores of every form that the compiler decomposes, on the host and on a GPU, checked by the rule
+// of docs/numerics.md: linear ones, those of positions, quotients, tables read inside and outside
+// of their extents, and scores that must not be decomposed.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -100,7 +100,7 @@ std::string nameOf(const Point &point) {
          std::to_string(point.headDim);
 }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const Point &point, std::ostream *stream) { *stream << nameOf(point); }
 
 class Score : public testing::TestWithParam<Point> {};
@@ -119,7 +119,7 @@ TEST_P(Score, HoldsTheRule) {
   options.headDimQk = options.headDimV = point.headDim;
   Result<Kernel> kernel = context->compile(options);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
-  // Blocks inside a table, blocks that reach over its ends, and a last block of few rows.
+  // Blocks inside a table, blocks across its ends, and a last block with few rows.
   for (auto [queries, keys] : {std::pair<int64_t, int64_t>(113, 203), {512, 640}, {1, 1}}) {
     ForwardShape shape;
     shape.B = 2;

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ragged queries and keys, and pages, of templates/forward.mlir by the public API, against
+// Ragged queries and keys, and pages, of templates/forward.mlir by the public API, compared with
 // attention in double precision, on the host, and on a GPU with mma.sync and with wgmma. Rows that
-// no sequence owns are NaN in the inputs and must stay poisoned in the results.
+// belong to no sequence are NaN in the inputs and must stay poisoned in the results.
 //
 //===----------------------------------------------------------------------===//
 #include "AlgorithmCase.h"
@@ -25,13 +25,13 @@ namespace {
 using Texts = std::vector<std::string>;
 
 const Texts ragged = {"queries=ragged", "keys=ragged", "positions=given"};
-/// Attention, and attention whose keys are split: among no more work items than there are
-/// sequences, among some, and among so many that most have nothing to do; and by thread blocks of
-/// one warp, which a GPU alone has, with rows of one head and of two.
+/// Attention, and attention with split keys: with no more work items than sequences, with some, and
+/// with so many that most have nothing to do. Also thread blocks of one warp, which only exist on a
+/// GPU, with rows of one head and of two.
 struct Algorithm {
   std::string name;
   Texts bindings;
-  std::optional<std::string> schedule = std::nullopt; ///< in place of the place's
+  std::optional<std::string> schedule = std::nullopt; ///< replaces the schedule of the place
 };
 const std::string oneWarp =
     "consumers = 0, block_m = 16, warps = 1, block_n = 32, stages = 3, q_in_registers = true";
@@ -48,10 +48,11 @@ Texts joined(Texts a, const Texts &b) {
   return a;
 }
 
-constexpr int H = queryHeads, Hkv = keyHeads, longest = 201; // keys of a sequence
+constexpr int H = queryHeads, Hkv = keyHeads, longest = 201; // most keys of a sequence
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// NaN in the rows that `isUsed` does not mark; it has one element a row of each batch.
+/// Sets rows that `isUsed` does not mark to NaN. `isUsed` has one element for each row of each
+/// batch.
 void spoilUnusedRows(Values &tensor, const std::vector<bool> &isUsed) {
   std::vector<double> values = tensor.values;
   for (int batch = 0; batch < tensor.batches; ++batch)
@@ -68,13 +69,13 @@ protected:
 
   void expectForward(const Kernel &kernel, const LaunchArguments &arguments, const Values &q,
                      const Values &k, const Values &v, Values &o, Values &lse);
-  /// One warp holds rows of 256 columns only beside what it would spill.
+  /// One warp can only hold rows of 256 columns with spills.
   bool exists(const Algorithm &algorithm) const {
     return !algorithm.schedule || (place.device != std::string("host") && D <= 128);
   }
 };
 
-/// Launches on poisoned results, and looks at the rows of all sequences and at those of none.
+/// Launches with poisoned results, and checks the rows of all sequences and those of no sequence.
 void Sequences::expectForward(const Kernel &kernel, const LaunchArguments &arguments,
                               const Values &q, const Values &k, const Values &v, Values &o,
                               Values &lse) {
@@ -107,8 +108,8 @@ std::vector<int32_t> startsOf(const std::vector<Lengths> &lengths, int first, in
   return starts;
 }
 
-// Sequences without queries, without keys, of one query, with queries before all keys, that end
-// inside a tile and at its end. The second one's keys are NaN, which nobody may see.
+// Sequences without queries, without keys, with one query, with queries before all keys, and with
+// ends inside a tile and at its end. The second one's keys are NaN, and no query may see them.
 TEST_P(Sequences, Ragged) {
   bool readsPositions = std::string(variant.text).find("doc:") != std::string::npos;
   const std::vector<Lengths> lengths = {
@@ -149,7 +150,7 @@ TEST_P(Sequences, Ragged) {
     arguments.tensors = {integers("starts_q", startsQ), integers("starts_k", startsK),
                          integers("offsets", offsets)};
     addCaptures(arguments, longest);
-    for (int most : {150, 256}) { // more than the longest leaves items without rows
+    for (int most : {150, 256}) { // 256: some work items have no rows
       arguments.extents = {{"Sq", most}, {"Sk", longest}};
       expectForward(*kernel, arguments, q, k, v, o, lse);
     }
@@ -162,7 +163,7 @@ TEST_P(Sequences, Ragged) {
 
 class Pages : public Sequences {
 protected:
-  /// `algorithm`: of `algorithms`.
+  /// `algorithm`: an index into `algorithms`.
   void expectPages(int page, bool bshd, int algorithm = 0);
 };
 
@@ -178,7 +179,7 @@ void Pages::expectPages(int page, bool bshd, int algorithm) {
   std::vector<int32_t> order(pages);
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(11));
-  // A page that no sequence needs must not be looked at.
+  // A page that no sequence needs must not be read.
   std::vector<int32_t> table(size_t(B) * pagesOfSequence, std::numeric_limits<int32_t>::max());
   std::vector<bool> isUsed(size_t(pages) * page, false);
   sequences.clear();
@@ -233,12 +234,13 @@ TEST_P(Pages, SplitKeys) {
 }
 
 //===----------------------------------------------------------------------===//
-// Pages of one sequence are those of a dense tensor
+// Pages of sequences with one length give the same bits as dense tensors
 //===----------------------------------------------------------------------===//
 
 class PagedAsDense : public Sequences {};
 
-// With the same schedule the bits are the same, for every variant; so they are for ragged queries.
+// With the same schedule the bits are the same, for every variant. This also holds for ragged
+// queries.
 TEST_P(PagedAsDense, TheBitsAreTheSame) {
   constexpr int B = 3, Sq = 70, Sk = longest, page = 16, pagesOfSequence = (Sk + page - 1) / page;
   Values q(*context, place.type, B, H, Sq, D), k(*context, place.type, B, Hkv, Sk, D),
@@ -261,7 +263,7 @@ TEST_P(PagedAsDense, TheBitsAreTheSame) {
                           int64_t(paged->at({table[b * pagesOfSequence + j / page], j % page}, h)));
     paged->set(values);
   }
-  // [tokens, heads, D] of the same queries, and their results.
+  // The same queries as [tokens, H, D], and their results.
   Values qTokens(*context, place.type, 1, H, B * Sq, D, true),
       oTokens(*context, place.type, 1, H, B * Sq, D, true),
       lseTokens(*context, ElementType::f32, 1, H, B * Sq, 1);
@@ -315,13 +317,13 @@ TEST_P(PagedAsDense, TheBitsAreTheSame) {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers in device memory that are wrong
+// Wrong numbers in device memory
 //===----------------------------------------------------------------------===//
 
 class WrongNumbers : public Sequences {};
 
-// The launch ends, writes nothing outside of its results (guards), and what is right stays right.
-// That nothing else is read is for a memory checker to see.
+// The launch ends, it writes nothing outside of its results (guards), and right sequences get right
+// results. Only a memory checker could see that nothing else is read.
 TEST_P(WrongNumbers, StayInside) {
   constexpr int B = 5, tokens = 100, page = 16, pages = 9, mostPages = 4;
   constexpr int32_t least = std::numeric_limits<int32_t>::min(),
@@ -332,7 +334,8 @@ TEST_P(WrongNumbers, StayInside) {
       o(*context, place.type, 1, H, tokens, D, true),
       lse(*context, ElementType::f32, 1, H, tokens, 1);
   q.randomize(1), k.randomize(2), v.randomize(3);
-  // The second sequence is right; the others begin, end, reach and stand where nothing is.
+  // Only the second sequence is right. The others have starts, lengths, pages and offsets that do
+  // not exist.
   const std::vector<int32_t> startsQ = {least, 10, 50, most, 20, -7};
   const std::vector<int32_t> lengths = {most, 40, -3, least, 1000};
   const std::vector<int32_t> offsets = {most, 3, least, -50, 1 << 30};
@@ -367,7 +370,7 @@ TEST_P(WrongNumbers, StayInside) {
     ASSERT_TRUE(o.memory.poison().ok() && lse.memory.poison().ok());
     launch(*kernel, arguments);
     std::vector<float> outO = o.download(), outLse = lse.download();
-    // Other sequences may claim tokens before the right one's, and those behind it.
+    // Wrong sequences may write tokens before and after those of the right one.
     for (size_t row = 0; row < sums.size(); ++row)
       if (int token = int(row % tokens); token < 10 || token >= 50) {
         outLse[row] = float(sums[row]);
@@ -379,14 +382,14 @@ TEST_P(WrongNumbers, StayInside) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is asked of a caller
+// Errors of the caller
 //===----------------------------------------------------------------------===//
 
 class SequenceErrors : public Sequences {
 protected:
   using Change = std::function<void(LaunchArguments &)>;
 
-  /// A launch of `good` with a mistake in it is refused by a sentence that contains `part`.
+  /// A launch of `good` with one mistake must be refused by a message that contains `part`.
   static void expectSentence(const Kernel &kernel, LaunchArguments good, const Change &change,
                              const std::string &part) {
     change(good);
@@ -481,7 +484,7 @@ INSTANTIATE_TEST_SUITE_P(Gpu, SequenceErrors,
                          nameOfCase);
 
 constexpr int causalToDocuments[] = {1, 2, 3};
-/// And a score that reads a captured tensor.
+/// The same attentions, and one whose score reads a captured tensor.
 constexpr int causalToSlopes[] = {1, 2, 3, 4};
 
 INSTANTIATE_TEST_SUITE_P(Host, Sequences,

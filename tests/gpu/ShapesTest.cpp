@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every kind of head dimension, which tiles pad on chip: with gaps of NaN between the rows, so
-// that a kernel which read what is not there would show it. MHA, GQA and MQA, and offsets beyond
-// 2^31 elements. By the rule of docs/numerics.md.
+// Every kind of head dimension, which tiles pad on chip. Gaps of NaN between the rows show a kernel
+// that reads beyond a row. MHA, GQA and MQA, and offsets beyond 2^31 elements. Checked by the rule
+// of docs/numerics.md.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -20,7 +20,7 @@ struct Point {
   std::string device;
   HeadDims headDims;
   ElementType type;
-  std::string target; ///< empty: the device's own
+  std::string target; ///< empty: the device's own target
 };
 
 std::string nameOf(const Point &point) {
@@ -30,11 +30,11 @@ std::string nameOf(const Point &point) {
 
 std::string pointName(const testing::TestParamInfo<Point> &info) { return nameOf(info.param); }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, which contain addresses.
 void PrintTo(const Point &point, std::ostream *stream) { *stream << nameOf(point); }
 
-// Less than a step of a matrix instruction, odd numbers of steps, half a panel of 64 columns, one
-// column's chunk in the last panel, the widest; unequal, both ways.
+// Less than a step of a matrix instruction, odd numbers of steps, half a panel of 64 columns, a
+// last panel with one chunk of columns, the widest; different dimensions, both ways.
 constexpr HeadDims dims[] = {{8, 8},     {32, 32},   {40, 40},   {64, 64},   {72, 72},
                              {80, 80},   {96, 96},   {104, 104}, {136, 136}, {192, 192},
                              {256, 256}, {192, 128}, {64, 256},  {40, 72},   {200, 24}};
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Host, Shapes,
                          pointName);
 INSTANTIATE_TEST_SUITE_P(Gpu, Shapes, testing::ValuesIn(gpuPoints()), pointName);
 
-/// Batches more than 2^31 elements apart.
+/// Batches that are more than 2^31 elements apart.
 class FarApart : public testing::TestWithParam<std::string> {};
 
 TEST_P(FarApart, OffsetsHave64Bits) {

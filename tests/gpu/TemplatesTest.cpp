@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/matmul.mlir and templates/merge.mlir through the public API, on the host and on a
-// GPU, against plain loops: compiled by name, launched with tensors by name.
+// templates/matmul.mlir and templates/merge.mlir through the public API, on the host and on a GPU,
+// compared with plain loops. Compiled by name, launched with tensors by name.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCase.h"
@@ -55,7 +55,7 @@ protected:
   }
   bool onGpu() const { return context->device().kind == Device::Kind::cuda; }
 
-  /// Numbers that every type holds, where `tensor` has elements.
+  /// Fills `tensor` with numbers that every type represents exactly.
   void fill(const Tensor &tensor) {
     std::uniform_int_distribution<int> uniform(-64, 64);
     size_t count = tensor.spanBytes() / elementSize(tensor.type);
@@ -84,13 +84,13 @@ protected:
   std::string refusal(const KernelOptions &options);
 };
 
-/// C = A B in two panels of columns. What stands behind A's columns is NaN.
+/// C = A B in two panels of columns. Memory after A's columns is NaN.
 void TemplatesTest::expectProduct(const Kernel &kernel, ElementType type, int columns, int rows,
                                   int depth) {
   SCOPED_TRACE(testing::Message() << rows << " rows, depth " << depth);
   constexpr int panels = 2;
   int width = columns * panels;
-  int strideA = (depth + 15) / 8 * 8; // rows begin at multiples of 16 bytes
+  int strideA = (depth + 15) / 8 * 8; // so that rows begin at multiples of 16 bytes
   Tensor a = Tensor::bhsd(nullptr, type, 1, 1, rows, strideA);
   TestTensor memoryA(*context, a);
   fill(memoryA.host());
@@ -104,7 +104,7 @@ void TemplatesTest::expectProduct(const Kernel &kernel, ElementType type, int co
   ASSERT_TRUE(memoryA.upload().ok() && memoryB.upload().ok() && memoryO.poison().ok());
 
   LaunchArguments arguments;
-  Tensor viewA = memoryA.device(); // the same rows for every panel
+  Tensor viewA = memoryA.device(); // every panel reads the same rows
   viewA.extents = {1, panels, rows, depth};
   viewA.strides = {0, 0, strideA, 1};
   arguments.tensors = {{"a", viewA}, {"b", memoryB.device()}, {"o", memoryO.device()}};
@@ -158,8 +158,8 @@ TEST_P(TemplatesTest, MatmulIsAProduct) {
                    "block_m = 128, block_n = 64, stages = 4, warps = 8, consumers = 2");
 }
 
-// One part without keys for some rows, all for others; what such a part left is NaN. A sink counts
-// once, whatever the number of parts, and alone where no part has keys.
+// For some rows one part has no keys, for others all parts have none. The results of such parts
+// must be ignored. A sink counts once, for any number of parts, and alone if no part has keys.
 void TemplatesTest::expectMerge(ElementType partType, ElementType type, bool hasSink) {
   constexpr int B = 2, H = 3, Sq = 101, D = 64, lines = B * H * Sq;
   KernelOptions options;
@@ -190,7 +190,7 @@ void TemplatesTest::expectMerge(ElementType partType, ElementType type, bool has
       for (int line = 0; line < lines; ++line) {
         int64_t place = part * lines + line;
         bool hasKeys = line % 7 != 0 && (line + part) % 3 != 0;
-        // The weights are far apart.
+        // The weights of the parts are far apart.
         store(inLse, place, hasKeys ? 60 * load(inLse, place) : -infinity);
         for (int x = 0; x < D && !hasKeys; ++x)
           store(inO, place * D + x, NAN);
@@ -248,7 +248,7 @@ TEST_P(TemplatesTest, MergeAddsASinkOnce) {
   expectMerge(ElementType::f32, ElementType::bf16, /*hasSink=*/true);
 }
 
-// What the template declares is what is asked of the arguments.
+// The arguments are checked against what the template declares.
 TEST_P(TemplatesTest, WrongTensorsAreSentences) {
   std::optional<Kernel> kernel = compile(productOptions(ElementType::bf16, 64, ""));
   ASSERT_TRUE(kernel);

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a GPU reads through the tensor maps of a launch: a kernel of a few lines of PTX copies
-// every box of k to o, by the runtime's own way from an artifact to a launch.
+// What a GPU reads through the tensor maps of a launch: a kernel of a few lines of PTX copies every
+// box of k to o. It takes the runtime's own way from an artifact to a launch.
 //
 //===----------------------------------------------------------------------===//
 #include "../AttentionTensors.h"
@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t headDim = 128, boxRows = 64, boxColumns = 64;
 
-/// A block copies the 64 rows of k that its item stands for, as two boxes of 64 columns each,
-/// to shared memory and from there as they are to o. Items: row block, then head, then batch.
+/// A thread block copies the 64 rows of k of its work item, as two boxes of 64 columns, to shared
+/// memory, and from there unchanged to o. The order of items: row block, head, batch.
 constexpr const char *copyBoxes = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -160,7 +160,7 @@ protected:
     return view.at(*address);
   }
 
-  /// q and o have as many rows as k's boxes, so that o holds every box.
+  /// q and o have as many rows as k's boxes, so that o can hold every box.
   CheckedArguments arguments(ElementType type, const Tensor &k) {
     int64_t rows = std::max<int64_t>((k.extents[2] + boxRows - 1) / boxRows, 1) * boxRows;
     LaunchArguments given;
@@ -169,13 +169,13 @@ protected:
         onDevice(Tensor::bhsd(nullptr, type, k.extents[0], k.extents[1], rows, headDim));
     given.lse =
         onDevice(Tensor::contiguous(nullptr, ElementType::f32, {k.extents[0], k.extents[1], rows}));
-    Result<CheckedArguments> checked =
-        checkArguments(Signature::ofAttention(type, int(headDim), int(headDim), {}), given, {16, true});
+    Result<CheckedArguments> checked = checkArguments(
+        Signature::ofAttention(type, int(headDim), int(headDim), {}), given, {16, true});
     EXPECT_TRUE(checked.ok()) << (checked ? "" : checked.error().message());
     return *checked;
   }
 
-  /// Copies `view` of seeded bits box by box and compares every element.
+  /// Copies `view`, filled with random bits, box by box, and compares every element.
   void expectCopies(Tensor view) {
     load(view.type);
     if (HasFatalFailure())
@@ -200,12 +200,12 @@ protected:
       for (int64_t h = 0; h < view.extents[1]; ++h)
         for (int64_t s = 0; s < rows; ++s)
           for (int64_t d = 0; d < headDim; ++d) {
-            uint16_t expected = 0; // outside
+            uint16_t expected = 0; // for rows outside of the tensor
             if (s < view.extents[2])
               expected = bits[b * view.strides[0] + h * view.strides[1] + s * view.strides[2] + d];
             int64_t item = (b * view.extents[1] + h) * (rows / boxRows) + s / boxRows;
             int64_t row = s % boxRows, column = d % boxColumns;
-            int64_t chunk = (column / 8) ^ (row % 8); // the 128-byte swizzle, in 16 bytes
+            int64_t chunk = (column / 8) ^ (row % 8); // the 128-byte swizzle, in chunks of 16 bytes
             int64_t box = item * 2 + d / boxColumns;
             uint16_t copied = boxes[(box * boxRows + row) * boxColumns + chunk * 8 + column % 8];
             ASSERT_EQ(copied, expected)

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# torch_graph_test.py LIBRARY VARIANTS: launches under torch.cuda.graph, on PyTorch's own capture stream,
-# after a warm-up on another stream. Replays must give the bits of eager launches. Exit code 77: there is
-# no PyTorch, or no GPU.
+# torch_graph_test.py LIBRARY VARIANTS: launches under torch.cuda.graph, on PyTorch's own capture
+# stream, after a warm-up on another stream. Replays must give the bits of eager launches. Exit code
+# 77: PyTorch or a GPU is missing.
 
 import os
 import sys

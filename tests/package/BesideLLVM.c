@@ -4,8 +4,8 @@
 \*===----------------------------------------------------------------------===*/
 /*
  * `beside_llvm TESELA LLVM tesela|llvm local|global`: a program that loads libtesela.so and another
- * LLVM, the named one first, and compiles with both in turn. A symbol of one that the other takes
- * for its own would end it.
+ * LLVM, first the one that the third argument names, and compiles with both in turn. If one of them
+ * used a symbol of the other, the program would crash.
  */
 #include <tesela/tesela.h>
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A function of a library, through a pointer to data, as POSIX has it. */
+/* Looks up a function of a library, through a pointer to data, as POSIX allows. */
 static void load(void *library, const char *name, void *function) {
   void *address = dlsym(library, name);
   if (!address) {
@@ -38,7 +38,7 @@ static void fail(const char *what, const char *why) {
   exit(1);
 }
 
-/* LLVM's C API: a module with a function that adds, compiled by its JIT and called. */
+/* LLVM's C API: compiles a module with a function that adds by its JIT, and calls the function. */
 static void use_llvm(void *library, const char *module_name) {
   void *(*create_context)(void), *(*create_module)(const char *, void *), *(*int32)(void *);
   void *(*function_type)(void *, void **, unsigned, int);
@@ -101,7 +101,7 @@ static void use_llvm(void *library, const char *module_name) {
   dispose_context(context);
 }
 
-/* Tesela's C API: a kernel for the host, compiled and launched; PTX for a GPU. */
+/* Tesela's C API: compiles and launches a kernel for the host; compiles PTX for a GPU. */
 static void use_tesela(void *library, int head_dim) {
   tesela_code (*create_context)(const tesela_context_options *, tesela_context **);
   tesela_code (*compile)(tesela_context *, const tesela_kernel_options *, tesela_kernel **);

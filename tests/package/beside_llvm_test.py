@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# libtesela.so beside the shared LLVMs of the system, each in a process of its own:
-# `beside_llvm_test.py CC LIBRARY`. LLVM 22, which Tesela is built with, is always there; others are
-# used where they are installed.
+# libtesela.so beside other shared LLVMs of the system, each in a process of its own:
+# `beside_llvm_test.py CC LIBRARY`. LLVM 22, with which Tesela is built, is always there. Others are
+# tested if they are installed.
 
 import glob
 import itertools
@@ -20,7 +20,8 @@ CC = LIBRARY = ""
 
 
 def system_llvms():
-    """{major version: a shared LLVM}. Older ones lack functions that the program calls."""
+    """{major version: path of a shared LLVM}. Older versions lack functions that the program
+    calls."""
     found = {}
     for path in glob.glob("/usr/lib/*/libLLVM*.so*") + glob.glob("/usr/lib/llvm-*/lib/libLLVM*.so*"):
         name = re.search(r"libLLVM(?:-|\.so\.)(\d+)", os.path.basename(os.path.realpath(path)))
@@ -51,7 +52,8 @@ class BesideLLVM(unittest.TestCase):
                                  (0, "both work\n", ""))
 
     def test_nothing_is_asked_of_others(self):
-        """Without the C library's own and what the compiler, or Zstandard, leaves to chance."""
+        """Ignores the C library's symbols, and optional symbols of the compiler and of
+        Zstandard."""
         text = subprocess.run(["nm", "--dynamic", "--undefined-only", LIBRARY], check=True,
                               capture_output=True, text=True).stdout
         left = [line.split()[-1] for line in text.splitlines() if "@GLIBC_" not in line]

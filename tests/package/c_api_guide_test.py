@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# docs/c-api.md, docs/cpp.md and README.md: what they show of C and C++ is in the examples, and the names of
-# C are those of the headers.
+# docs/c-api.md, docs/cpp.md and README.md: their C and C++ code must be in the examples, and C
+# names must be in the headers.
 
 import glob
 import os

@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What leaves libtesela.so: `exports_test.py LIBRARY [--write]`.
+# The symbols that libtesela.so exports: `exports_test.py LIBRARY [--write]`.
 #
-# The functions of the C API are those of tests/runtime/c_api_abi.txt; what the C++ headers export
-# stands in exports.txt, demangled. Everything else stays in: LLVM, MLIR, {fmt}, the JSON reader and
-# the C++ library's own templates.
+# The C functions must be those of tests/runtime/c_api_abi.txt, and the C++ functions those of
+# exports.txt, demangled. Nothing else may be exported: LLVM, MLIR, {fmt}, the JSON reader and the
+# C++ library's templates.
 
 import os
 import re
@@ -20,7 +20,7 @@ LIBRARY = ""
 
 
 def exported():
-    """(Functions of C, functions of C++, all else), by name."""
+    """({C functions}, {C++ functions}, {all other symbols}), by name."""
     text = subprocess.run(["nm", "--dynamic", "--defined-only", "--demangle", LIBRARY], check=True,
                           capture_output=True, text=True).stdout
     c, cpp, other = set(), set(), set()

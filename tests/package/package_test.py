@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The package as users get it: `package_test.py BUILD-FOLDER CPACK CMAKE`. It is made, unpacked
-# elsewhere, looked at and used there.
+# The package as users get it: `package_test.py BUILD-FOLDER CPACK CMAKE`. The test makes the
+# package, unpacks it in another folder, inspects it and uses it there.
 
 import ctypes
 import glob
@@ -18,7 +18,7 @@ import unittest
 BUILD = CPACK = CMAKE = ""
 LARGEST_PACKAGE = 40_000_000
 LARGEST_PACK = 12_000_000
-NEWEST_GLIBC = (2, 36)  # Debian 12's; Ubuntu 24.04 has 2.39
+NEWEST_GLIBC = (2, 36)  # that of Debian 12; Ubuntu 24.04 has 2.39
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 
@@ -53,7 +53,7 @@ class Package(unittest.TestCase):
         return [self.tesela, library]
 
     def test_size(self):
-        pack = self.inside("share", "tesela", "kernels.pack")  # where scripts/ship-kernels was run
+        pack = self.inside("share", "tesela", "kernels.pack")  # made by scripts/ship-kernels
         shipped = os.path.getsize(pack) if os.path.exists(pack) else 0
         self.assertLessEqual(shipped, LARGEST_PACK)
         self.assertLessEqual(os.path.getsize(self.archive) - shipped, LARGEST_PACKAGE)

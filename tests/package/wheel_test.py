@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The wheel that scripts/wheel made, in a fresh virtual environment with NumPy alone:
-# `wheel_test.py DIST STUB`. STUB is the folder of a CUDA driver that stands for two GPUs of sm_90. Needs PyPI, for NumPy
-# and for NVIDIA's assembler.
+# The wheel that scripts/wheel made, in a new virtual environment with only NumPy: `wheel_test.py
+# DIST STUB`. STUB is the folder of a CUDA driver that simulates two GPUs of sm_90. Needs PyPI, for
+# NumPy and for NVIDIA's assembler.
 
 import glob
 import os
@@ -112,7 +112,8 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(self.run_in("python", "-m", "tesela", "variants").stdout, variants)
 
     def test_extra_ptxas(self):
-        """NVIDIA's package is found without the PATH, and is preferred to /usr/local/cuda/bin."""
+        """NVIDIA's package is found although it is not on the PATH, and before
+        /usr/local/cuda/bin."""
         try:
             self.pip("install", self.wheel + "[ptxas]")
         except subprocess.CalledProcessError as error:

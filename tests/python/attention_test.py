@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""tesela.attention over NumPy's arrays, against double precision."""
+"""tesela.attention on NumPy arrays, against double precision."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nan_like(shape: tuple[int, ...], dtype: Any) -> Array:
 
 
 def run(q: Array, k: Array, v: Array, variant: Any, **arguments: Any) -> tuple[Array, Array]:
-    """The call with and without the logarithms, whose outputs must be the same bits."""
+    """Calls with and without the logarithms. The outputs must have the same bits."""
     shape = (*q.shape[:3], v.shape[3])
     alone = tesela.attention(q, k, v, variant, out=nan_like(shape, q.dtype), **arguments)
     out = nan_like(shape, q.dtype)
@@ -86,7 +86,7 @@ def test_bshd_views_are_not_copied(dtype: Any) -> None:
     expected, logarithms = attention(q, k, v, mask=lambda b, h, q, k: q >= k)
 
     def bshd(x: Array) -> Array:
-        """[B, S, H, D] in memory, of which the call gets every second head."""
+        """A tensor in the order [B, S, H, D], as every second head of a wider one."""
         wide = np.repeat(x, 2, axis=1).transpose(0, 2, 1, 3).copy()
         wide[:, :, 1::2] = np.nan
         return wide[:, :, ::2]
@@ -97,7 +97,7 @@ def test_bshd_views_are_not_copied(dtype: Any) -> None:
     # The same memory as a view [B, H, S, D].
     out = tesela.attention(*(bshd(x).transpose(0, 2, 1, 3) for x in (q, k, v)), "causal")
     check(out, expected)
-    # And into a view.
+    # The output is a view.
     target = nan_like((2, 77, 12, 64), dtype)
     tesela.attention(bshd(q), bshd(k), bshd(v), "causal", layout="bshd", out=target[:, :, ::2])
     check(target[:, :, ::2].transpose(0, 2, 1, 3), expected)
@@ -149,14 +149,14 @@ def test_captured_tensors(dtype: Any) -> None:
     text = f"attention captured(t: {declared}[H, Sk]) {{ mask = {keeps} || k == 0 }}"
     rows = values if declared == "bool" else values.astype(np.float64) > 1
     expected, logarithms = attention(q, k, v, mask=lambda b, h, q, k: rows[h, k] | (k == 0))
-    # With gaps, and with its axes the other way round in memory.
+    # With gaps, and with its axes in the other order in memory.
     wide = np.zeros((6, 300), dtype)
     wide[:, 5:136] = values
     for tensor in (values, wide[:, 5:136], np.asfortranarray(values), wide[:, 5:136].copy()):
         out, lse = run(q, k, v, text, t=tensor)
         check(out, expected)
         check_lse(lse, logarithms)
-    # A tensor that is broadcast has strides 0.
+    # A broadcast tensor has strides of 0.
     row = np.broadcast_to(values[:1], (6, 131))
     rows = np.broadcast_to(rows[:1], (6, 131))
     expected, _ = attention(q, k, v, mask=lambda b, h, q, k: rows[h, k] | (k == 0))
@@ -209,7 +209,7 @@ def test_rows_without_keys_are_zero() -> None:
 
 
 def test_many_parameters() -> None:
-    """More than stand on the stack of a launch."""
+    """More parameters than fit on the stack of a launch."""
     q, k, v = inputs(batch=1, queries=5)
     names = [f"p{i}" for i in range(20)]
     declared = ", ".join(f"{name}: f32" for name in names)

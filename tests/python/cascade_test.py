@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A prefix that all sequences share, computed once for all of their queries, on the host.
 
-Of a page nothing but what a sequence has is finite; results are poisoned.
+In a page only the keys of sequences are finite; results are poisoned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def at_end(queries: int, keys: int) -> Sequence:
     return Sequence(queries, keys, keys - queries)
 
 
-# A decoding step, guesses, a chunk of a prompt, one that has the prefix alone, and an absent one.
+# A decoding step, guesses, a chunk of a prompt, a sequence with only the prefix, and an empty one.
 BATCH = [at_end(1, 130), at_end(1, 64), at_end(5, 70), at_end(33, 90), at_end(1, 50), at_end(0, 0)]
 
 
@@ -38,7 +38,8 @@ class Pool(NamedTuple):
 
 
 def pool_of(batch: Batch, prefix: int, page: int) -> Pool:
-    """Whole pages of the prefix are shared, what is left of it each sequence has for itself."""
+    """Whole pages of the prefix are shared. Each sequence has its own copy of the remaining
+    rows."""
     most = -(-MOST_KEYS // page)
     order = np.random.default_rng(3).permutation(len(batch.keys) * most + most)
     pools = [np.full((len(order), page, HKV, dim), np.nan, np.float32) for dim in (D, DV)]
@@ -68,7 +69,7 @@ def pool_of(batch: Batch, prefix: int, page: int) -> Pool:
 
 
 def places_of(batch: Batch, pool: Pool, prefix: int, starts: Any) -> dict[str, Any]:
-    """Where the sequences of `batch` lie in `pool`."""
+    """The table and the lengths of the sequences of `batch` in `pool`."""
     return {
         "prefix_table": pool.prefix_table,
         "prefix_length": np.array([prefix], np.int32),
@@ -123,7 +124,7 @@ def test_pages_and_prefixes_of_any_length(page: int, prefix: int, split: bool) -
 
 
 def test_a_chunk_that_begins_within_the_prefix() -> None:
-    """Its first queries do not see all of it."""
+    """The sequence's first queries do not see the whole prefix."""
     run(Batch("causal", [at_end(40, 60), at_end(1, 55), at_end(55, 55)]), 50, split=False)
 
 
@@ -131,7 +132,7 @@ Pairs = Callable[[Array, Array], Array]
 
 
 class Exact(NamedTuple):
-    """A variant, and what it says in double precision."""
+    """A variant, and its result in double precision."""
 
     text: str
     keeps: Pairs
@@ -239,7 +240,7 @@ def test_a_row_that_is_nan_in_one_part_is_nan(key: int) -> None:
 
 
 def test_in_torch_with_rows_of_the_step() -> None:
-    """Rows are computed once, and given; they are what the call computes."""
+    """The rows are computed once and passed on; they equal what the call computes itself."""
     generator = torch.Generator().manual_seed(3)
     lengths = torch.tensor([70, 64, 0, 90], dtype=torch.int32)
     starts = torch.tensor([0, 1, 2, 2, 6], dtype=torch.int32)
@@ -308,7 +309,7 @@ def test_errors_are_sentences() -> None:
         with pytest.raises(tesela.InvalidArgumentError, match=re.escape(text)):
             tesela.attention_cascade(q, pool, pool, variant, **(places | other))
 
-    says("rows are of 2 tokens, q has 3", rows=(np.zeros(2, np.int32),) * 3)
+    says("rows have 2 tokens, q has 3", rows=(np.zeros(2, np.int32),) * 3)
     says("prefix_table has the shape (1, 2)", prefix_table=np.zeros((1, 2), np.int32))
     says("max_queries is missing", max_queries=None)
     says("does not know the number B of sequences", "attention v() { mask = k < B }")

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Variants of the library over a sequence that is split, each with a reference in PyTorch."""
+"""Library variants for a sequence that is split, each with a reference in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A rank that ends, or does nothing more: the others raise, with a sentence, by the timeout."""
+"""A rank ends or hangs: the others must raise an error with a message before the timeout."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Plans of a split sequence: what they count, who gets what, and what they refuse. One process."""
+"""Plans of a split sequence: their counts, which rank gets what, and refusals. In one process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZES = {"batch": BATCH, "heads": HEADS, "kv_heads": KV_HEADS}
 
 
 def kept_pairs(case: Case, parameters: dict[str, Any]) -> Tensor:
-    """[batch, heads, queries, keys], pair by pair."""
+    """[batch, heads, queries, keys]: whether the pair is kept."""
     places = [torch.arange(n) for n in (BATCH, HEADS, LENGTH, LENGTH)]
     b, h, i, j = (
         each.view([-1 if x == y else 1 for y in range(4)]) for x, each in enumerate(places)
@@ -39,7 +39,7 @@ def kept_pairs(case: Case, parameters: dict[str, Any]) -> Tensor:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 @pytest.mark.parametrize("cell", [1, 16, 37])
 def test_cells(case: Case, cell: int) -> None:
-    """A cell with a pair is never empty; of cells of one pair all is known."""
+    """A cell with a kept pair never counts as empty. For cells of one pair the counts are exact."""
     parameters = case.parameters()
     plan = tesela.distributed.plan(
         case.variant, length=LENGTH, ranks=3, cell=cell, **SIZES, **parameters
@@ -68,12 +68,13 @@ def test_cells(case: Case, cell: int) -> None:
         needed = torch.zeros(LENGTH, dtype=torch.bool)
         for begin, end in plan.needed[rank]:
             needed[begin:end] = True
-        assert (needed >= kept[:, :, rows].any(2).any(1).any(0)).all()
+        of_rank = has_pairs[rows.nonzero()[:, 0] // cell].any(0).repeat_interleave(cell)[:LENGTH]
+        assert torch.equal(needed, of_rank), "a rank needs the keys of its cells with pairs"
 
 
 @pytest.mark.parametrize("name", tesela.library())
 def test_texts_with_global_positions(name: str) -> None:
-    """Each text of the library stays one, and its parameters stay as they are."""
+    """Each library text stays valid with global positions, and its parameters do not change."""
     whole = tesela.variant(name)
     part = placed(whole)
     assert part.variant.warnings == ""
@@ -212,7 +213,7 @@ def documents(length: int, count: int, seed: int) -> Tensor:
 
 @pytest.mark.parametrize("count", [8, 40, 300])
 def test_documents_are_balanced(count: int) -> None:
-    """By the tiles that kernels compute, not by the plan's own count."""
+    """Balance is checked by the tiles that kernels compute, not by the plan's own counts."""
     length, ranks = 131072, 16
     ids = documents(length, count, count)
     plan = tesela.distributed.plan("documents_causal", length=length, ranks=ranks, id=ids)
@@ -244,7 +245,7 @@ def changed_in_inference(ids: Tensor) -> None:
 
 @pytest.mark.parametrize("change", [changed_by_numpy, changed_past_autograd, changed_in_inference])
 def test_changed_documents(change: Callable[[Tensor], None]) -> None:
-    """Also changes that PyTorch does not count: the plan has numbers of its own."""
+    """Also finds changes that PyTorch does not count, because the plan has a copy of the values."""
     with torch.inference_mode(change is changed_in_inference):
         ids = torch.arange(LENGTH).int()[None] // 20
     before = ids.numpy().copy()
@@ -255,19 +256,19 @@ def test_changed_documents(change: Callable[[Tensor], None]) -> None:
     with pytest.raises(tesela.InvalidArgumentError, match="it was changed in place since"):
         plan.check_values({"id": ids})
     plan.check_values({"id": before})
-    with pytest.raises(tesela.InvalidArgumentError, match="is another one than that"):
+    with pytest.raises(tesela.InvalidArgumentError, match="its value differs from the one"):
         plan.check_values({"id": ids.clone()})
-    del plan.digest  # it is remembered
+    del plan.digest  # the digest is cached
     assert plan.digest == digest
 
 
 def test_other_numbers() -> None:
-    """Types may differ, numbers may not, and none is rounded before it is compared."""
+    """Types may differ, values may not, and no value is rounded before the comparison."""
     plan = tesela.distributed.plan("sliding_window", length=LENGTH, ranks=2, window=70)
     for same in (70, 70.0, np.int64(70), torch.tensor(70), torch.tensor(70.0)):
         plan.check_values({"window": same})
     for other in (70.5, 71, np.float32(70.5), torch.tensor(70.5), None):
-        with pytest.raises(tesela.InvalidArgumentError, match="is another one than that"):
+        with pytest.raises(tesela.InvalidArgumentError, match="its value differs from the one"):
             plan.check_values({"window": other})
     assert not is_equal(70, 70.5)
     assert not is_equal(torch.tensor(1 << 24), torch.tensor(float((1 << 24) + 2)))
@@ -328,7 +329,7 @@ def test_what_a_step_needs() -> None:
     assert all(0.5 < each.efficiency <= 1 for each in schemes.values())
     few = tesela.distributed.plan("causal", length=1 << 20, ranks=8, heads=32, kv_heads=4)
     assert few.predictions()[-1].scheme == "heads"
-    assert "4 kv heads cannot be dealt to 8 ranks" in few.predictions()[-1].why
+    assert "4 kv heads cannot be divided among 8 ranks" in few.predictions()[-1].why
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])

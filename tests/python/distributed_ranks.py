@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that are ranks of a gloo group, for as long as a file of tests runs.
+"""Processes that are the ranks of a gloo group, while a file of tests runs.
 
-Starting a process takes seconds, so four are started once; groups of two and three are some of
+Starting a process takes seconds, so four are started once. Groups of two and three use some of
 them.
 """
 
@@ -26,7 +26,7 @@ _SECONDS = 120
 
 def _serve(rank: int, store: str, pipe: Any) -> None:
     torch.set_num_threads(1)
-    # As torchrun does; the ranks may be more than the GPUs.
+    # As torchrun does. There may be more ranks than GPUs.
     os.environ["LOCAL_RANK"] = str(rank % max(torch.cuda.device_count(), 1))
     dist.init_process_group(
         "gloo",
@@ -66,7 +66,7 @@ class Ranks:
             self._processes.append(process)
 
     def run(self, size: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """What ``function(group, *arguments)`` gives on each rank of a group of this size."""
+        """The result of ``function(group, *arguments)`` on each rank of a group of this size."""
         pipes = self._pipes[:size]
         for pipe in pipes:
             pipe.send((size, function, arguments))

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention whose sequence is split over processes, against PyTorch's operations in one."""
+"""Attention over a sequence that is split over processes, against PyTorch in one process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNEVEN: dict[int, list[list[tuple[int, int]]]] = {
     3: [[(140, LENGTH), (0, 1)], [], [(1, 140)]],
     4: [[], [(0, 33), (34, 90)], [(33, 34), (90, 91)], [(91, LENGTH)]],
 }
-"""Ranges that end nowhere in particular; among three and four ranks one has no token."""
+"""Ranges with arbitrary ends. With three and four ranks, one rank has no token."""
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def attend(
 
 
 def compare(case: Case, dtype: torch.dtype, found: list[Tensor], sizes: tuple[int, int]) -> None:
-    """Holds what a rank has against float64."""
+    """Compares the results of a rank with float64."""
     q, k, v, grad, grad_of_lse = (each.double() for each in dense(dtype, *sizes))
     parameters = case.parameters()
     exact = {
@@ -142,7 +142,7 @@ def number_of(variant: str) -> int:
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
 def test_variants(ranks: Ranks, number: int) -> None:
-    """Forward and backward, 2, 3 and 4 ranks in turn, uneven ranges, a rank without tokens."""
+    """Forward and backward, with 2, 3 or 4 ranks, uneven ranges, and a rank without tokens."""
     size = 2 + number % 3
     scheme = ("gather", "ring")[number // 3 % 2]
     for found in ranks.run(size, attend, number, UNEVEN[size], scheme, torch.float32):
@@ -187,7 +187,8 @@ def test_tokens_before_heads(ranks: Ranks, scheme: str) -> None:
 
 
 def attend_with_some_lse(group: Any, scheme: str) -> list[Tensor]:
-    """The logarithms' gradient, which only rank 0 has, and those of q, k and v: all gathered."""
+    """The logarithms' gradient, which only rank 0 has, and the gradients of q, k and v,
+    gathered."""
     number = number_of("causal")
     *qkv, grad, grad_of_lse = dense(torch.float32)
     plan = tesela.distributed.plan(
@@ -218,7 +219,7 @@ def test_one_rank_uses_the_logarithms(ranks: Ranks, scheme: str) -> None:
 
 
 def connect_as_nccl(group: Any) -> list[Any]:
-    """What is done first with a group that gloo does not carry; gloo carries it all the same."""
+    """The first messages in a group that claims not to be gloo; gloo still carries them."""
     ranks = list(range(dist.get_world_size(group)))
     made = dist.new_group(ranks, timeout=timedelta(seconds=77), use_local_synchronization=True)
     sums: list[Any] = []
@@ -239,7 +240,7 @@ def test_the_first_messages_are_of_all_ranks(ranks: Ranks) -> None:
 
 
 def attend_to_arrays(group: Any) -> list[Tensor]:
-    """With NumPy's arrays for captured tensors, and another default device."""
+    """With NumPy arrays as captured tensors, and another default device."""
     q, k, v, *_ = dense(torch.float32)
     ids = CASES[number_of("documents_causal")].parameters()["id"]
     whole = tesela.attention(q, k, v, "documents_causal", id=ids)
@@ -294,7 +295,7 @@ class Layer(torch.nn.Module):
 
 
 def train(group: Any, how: str) -> list[Tensor]:
-    """The gradients of a layer's weights, times the ranks that a wrapper divides by."""
+    """The gradients of a layer's weights, times the number of ranks, by which a wrapper divides."""
     torch.manual_seed(3)
     layer: torch.nn.Module = Layer()
     x = random(BATCH, LENGTH, 24, seed=8, dtype=torch.float32)
@@ -326,7 +327,7 @@ def train(group: Any, how: str) -> list[Tensor]:
     called(plan.shard(x, 1), attend).square().sum().backward()
     if how in ("plain", "compiled", "checkpointed"):
         for name, each in layer.named_parameters():
-            if name != "slope" or how != "plain":  # which attention has summed
+            if name != "slope" or how != "plain":  # attention sums that of slope
                 dist.all_reduce(each.grad, group=group)
         return [each.grad for each in weights]
     grads = [each.grad for each in weights]
@@ -343,7 +344,8 @@ def test_training(ranks: Ranks, how: str) -> None:
 
 
 def compile_for_plans(group: Any, scheme: str) -> list[Any]:
-    """By compiled code: results and gradients for two batches of documents, and the graphs made."""
+    """In compiled code: results and gradients for two batches of documents, and the number of
+    graphs."""
     graphs = CompileCounterWithBackend("aot_eager")
 
     @torch.compile(backend=graphs, fullgraph=True)
@@ -383,7 +385,7 @@ def test_compiled_code_takes_other_plans(ranks: Ranks, scheme: str) -> None:
 
 
 def attend_with_v_captured(group: Any) -> list[Tensor]:
-    """By compiled code: the whole gradient of the values, with a captured tensor named v."""
+    """In compiled code: the whole gradient of the values, with a captured tensor named v."""
     documents = torch.arange(LENGTH).repeat(BATCH, 1).int() // 20
     variant = tesela.variant(
         "attention named(v: i32[B, Sk]) { mask = q >= k && v[b, q] == v[b, k] }", v=documents
@@ -413,7 +415,7 @@ def test_a_captured_tensor_may_be_named_v(ranks: Ranks) -> None:
 
 
 def lay_out_gradients(group: Any, scheme: str) -> list[list[tuple[int, ...]]]:
-    """The strides of the operator's gradients, and those that compiled code counts on."""
+    """The strides of the operator's gradients, and those that compiled code expects."""
     table = random(33, HEADS, seed=11, dtype=torch.float32).t()
     q, k, v, grad, _ = dense(torch.float32)
     plan = tesela.distributed.plan("relative_bias", length=LENGTH, group=group, scheme=scheme)
@@ -435,7 +437,7 @@ def test_gradients_lie_as_compiled_code_expects(ranks: Ranks, scheme: str) -> No
 
 
 def change_before_backward(group: Any, what: str) -> str:
-    """What is raised where a tensor of the call changes before its backward pass."""
+    """The error if a tensor of the call changes before its backward pass."""
     ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // 20
     state = torch.arange(4).int()
     plan = tesela.distributed.plan(
@@ -457,7 +459,8 @@ def test_changes_before_the_backward_pass_raise(ranks: Ranks, what: str) -> None
 
 
 def change_inference_tensors(group: Any) -> list[Tensor]:
-    """The gradient of the keys, where the documents change before the backward pass or not."""
+    """The gradient of the keys, with and without a change of the documents before the backward
+    pass."""
     found = []
     for is_changed in (False, True):
         with torch.inference_mode():
@@ -541,7 +544,7 @@ def sum_parts(group: Any, count: int) -> Tensor:
 
 @pytest.mark.parametrize("count", [5, 20001])
 def test_sums_over_ranks(ranks: Ranks, count: int) -> None:
-    """At once, and by parts; the second rank has nothing."""
+    """In one round of messages, and in parts. The second rank has no tensor."""
     for found in ranks.run(3, sum_parts, count):
         assert torch.equal(found, torch.arange(count, dtype=torch.float32).view(1, -1) * 4)
 
@@ -566,7 +569,7 @@ def test_the_page(ranks: Ranks) -> None:
 
 
 def refuse(group: Any, change: str) -> str:
-    """What a rank raises where the second one calls with something else."""
+    """The error on each rank if the second rank calls with another argument."""
     is_other = dist.get_rank(group) == 1
 
     def pick(usual: Any, other: Any, of: str) -> Any:
@@ -627,7 +630,7 @@ def refuse(group: Any, change: str) -> str:
         ("a text as scale", "ValueError: could not convert string to float: 'much'"),
         ("in place", "was changed in place since the plan was made"),
         ("past PyTorch", "was changed in place since the plan was made"),
-        ("other documents", "is another one than that which the plan was made for"),
+        ("other documents", "its value differs from the one that the plan was made for"),
     ],
 )
 def test_ranks_that_differ_all_raise(ranks: Ranks, change: str, sentence: str) -> None:

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Mistakes in the input are sentences, and nothing is printed."""
+"""Mistakes in the input raise errors with a message, and nothing is printed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The examples in Python run as they stand."""
+"""The Python examples run unchanged."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """``tesela.prepare(..., fast_start=True)``, on the stub of the driver and with a real ptxas.
 
-A process of its own takes PyTorch's tensors in the host's memory for tensors of CUDA. Nothing is
+A separate process pretends that PyTorch's tensors in host memory are CUDA tensors. Nothing is
 computed.
 """
 
@@ -97,8 +97,8 @@ def test_the_best_one_follows(tmp_path: Path) -> None:
 
 
 def test_a_call_warns_once_where_it_does_not_compile(tmp_path: Path) -> None:
-    """A ptxas that refuses what only sm_90a has: the simple kernel does without. A later
-    ``prepare`` has the best one tried again, by which time ptxas takes it."""
+    """A ptxas that refuses instructions of sm_90a: the simple kernel does not need them. A later
+    ``prepare`` tries the best schedule again; by then ptxas accepts it."""
     program = tmp_path / "bin" / "ptxas"
     program.parent.mkdir()
     today = tmp_path / "today"

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a function for FlexAttention is tested with; `CASES` has them by name."""
+"""Test cases of functions for FlexAttention; `CASES` has them by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ B, H, SQ, SK = 2, 4, 40, 56
 
 @dataclass
 class Case:
-    """A mask, a score, or both, and the lengths it is for."""
+    """A mask, a score, or both, with lengths."""
 
     mask: Mod | None = None
     score: Mod | None = None

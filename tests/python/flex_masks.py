@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Masks as users of FlexAttention write them: one of each kind in attention-gym
 (https://github.com/meta-pytorch/attention-gym) and in FlexAttention's documentation and article
-(https://pytorch.org/blog/flexattention/), in words of our own.
+(https://pytorch.org/blog/flexattention/), written anew.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def natten_tiled() -> Case:
 
 
 def gathered_bits(code):
-    """The bits of even places, side by side."""
+    """Joins the bits at even places."""
     code = code & 0x55555555
     code = (code | (code >> 1)) & 0x33333333
     code = (code | (code >> 2)) & 0x0F0F0F0F

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Scores as users of FlexAttention write them: one of each kind in attention-gym
 (https://github.com/meta-pytorch/attention-gym) and in FlexAttention's documentation and article
-(https://pytorch.org/blog/flexattention/), in words of our own.
+(https://pytorch.org/blog/flexattention/), written anew.
 """
 
 from __future__ import annotations

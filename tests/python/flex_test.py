@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""FlexAttention's interface beside PyTorch's own, on the host."""
+"""FlexAttention's interface compared with PyTorch's own, on the host."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FlexAttention(unittest.TestCase):
     def both(
         self, mask: Any, score: Any, qkv: Any = None, **arguments: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Compares results and logarithms; gives Tesela's."""
+        """Compares results and logarithms. Returns Tesela's."""
         q, k, v = qkv or tensors()
         lengths = (q.shape[2], k.shape[2])
         own = theirs = None
@@ -157,7 +157,7 @@ class FlexAttention(unittest.TestCase):
             expected, lse = flex.flex_attention(q * 2, k, v, *functions, return_lse=True)
             self.assertTrue(out.equal(expected + lse[..., None]))
             compiled.append(counter.frame_count)
-        # The second window makes numbers arguments of the graph; the last mode is another text.
+        # The second window makes numbers arguments of the graph. The last mode has another text.
         self.assertEqual(compiled, [1, 2, 2, 2, 3])
 
     def test_a_compiled_model_sees_that_one_tensor_became_two(self) -> None:
@@ -278,7 +278,7 @@ class BlockMasks(unittest.TestCase):
             mask[0, 0, 0, 0]
 
     def test_gradients(self) -> None:
-        """Against plain PyTorch: FlexAttention itself has no gradients on the CPU."""
+        """Against plain PyTorch, because FlexAttention has no gradients on the CPU."""
         table = torch.randn(HEADS, KEYS + QUERIES, generator=torch.Generator().manual_seed(1))
 
         def score(s: Any, b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:

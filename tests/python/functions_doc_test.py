@@ -17,12 +17,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "python-functions.md"
 
 
 def blocks() -> list[tuple[str, str]]:
-    """The page's blocks of code, with their kinds."""
+    """The page's code blocks, with their kinds."""
     return re.findall(r"```([\w-]+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def squeezed(text: str) -> str:
-    """A text with single spaces: columns of statements are lined up."""
+    """A text with single spaces, because the page aligns columns."""
     return re.sub(r" +", " ", text.strip())
 
 

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Exported kernels of pages and sequences, launched in C: against the library's own calls, and in
-a graph whose lengths change."""
+"""Exported kernels of pages and sequences, launched from C, against the library's own calls, and
+in a graph whose lengths change."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Problem(ctypes.Structure):
 
 
 class Launcher:
-    """An exported kernel of `causal`, its launcher compiled as a user's."""
+    """An exported kernel of `causal`, with its launcher compiled as users do."""
 
     def __init__(self, folder: Path, algorithm: str, bindings: list[str], *defines: str) -> None:
         where = folder / "bundle"
@@ -131,7 +131,7 @@ class Launcher:
         )
         self.library = ctypes.CDLL(str(library))
         self.kernel, self.message = ctypes.c_void_p(), ctypes.create_string_buffer(1024)
-        torch.zeros(1, device="cuda")  # PyTorch's context is the launcher's, too
+        torch.zeros(1, device="cuda")  # PyTorch's context is also the launcher's
         self.call("create", torch.cuda.current_device(), ctypes.byref(self.kernel))
 
     def call(self, name: str, *arguments: object) -> None:
@@ -152,8 +152,8 @@ class Launcher:
 
 
 def cache(lengths: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """A pool with NaN where no sequence has keys, a table and the lengths. Each has pages for
-    MOST_KEYS keys, so that lengths may grow: then fill()."""
+    """A pool with NaN where no sequence has keys, a table, and lengths. Each sequence has pages
+    for MOST_KEYS keys, so that lengths can grow with fill()."""
     pool = torch.full((2, B * MOST_PAGES + 3, PAGE, HKV, D), torch.nan, device="cuda")
     order = torch.randperm(B * MOST_PAGES + 3, device="cuda")[: B * MOST_PAGES].int()
     table = order.view(B, MOST_PAGES).contiguous()
@@ -178,7 +178,7 @@ def run(
     change: Callable[[], None],
     expected: Callable[[], tuple[Tensor, Tensor]],
 ) -> None:
-    """Launches eagerly, then in a graph, with other numbers in the same tensors."""
+    """Launches eagerly, then in a graph with other values in the same tensors."""
     o, lse = tensors["o"], tensors["lse"]
     addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
     problem = Problem(**addresses, **numbers)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """tesela.jax.attention in XLA's command buffers, which are CUDA's graphs. Needs a GPU.
 
-XLA makes them of five operations and more, and reads that limit once for a process: so the tests
-run in a process of their own, where one operation is enough.
+XLA makes command buffers for five or more operations, and reads this limit once in a process. So
+the tests run in a process of their own, with a limit of one operation.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ for part in (forward, scalars, documents, training, layers, released):
 
 
 def test_recorded() -> None:
-    """What comes out is right, also where XLA runs what it recorded; and it does record."""
+    """Results are right, also when XLA runs a recorded graph; and XLA does record."""
     environment = {
         **os.environ,
         "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}".strip(),

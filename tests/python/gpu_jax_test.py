@@ -77,12 +77,12 @@ def test_bshd(gpu):
 
 
 def test_documents_need_a_workspace(gpu):
-    """A mask that reads a captured tensor: the memory for its summaries is XLA's."""
+    """A mask that reads a captured tensor. XLA allocates the memory for its summaries."""
     q, k, v = inputs(gpu, (2, 4, 2, 700, 700, 64, 64))
     text = "attention packed(id: i32[B, Sk]) { mask = id[b, q] == id[b, k] && q >= k }"
     call = jax.jit(lambda q, k, v, ids: tesela.attention(q, k, v, text, id=ids, return_lse=True))
     rows, columns = positions(700, 700)
-    for seed in range(3):  # the memory is used again
+    for seed in range(3):  # so that memory is reused
         ids = np.sort(np.random.default_rng(seed).integers(0, 5, (2, 700)), axis=1)
         same = ids[:, None, :, None] == ids[:, None, None, :]
         check(
@@ -104,13 +104,13 @@ def test_scalars_on_the_device(gpu):
     for window, cap in ((1, 2.0), (100, 3.0), (5000, 1.0)):
         mask = (rows >= columns) & (rows - columns < window)
         wanted = expected(q, k, v, mask, lambda s, cap=cap: cap * np.tanh(s / cap))
-        check(call(q, k, v, window, cap), wanted)  # traced: read by the kernel
+        check(call(q, k, v, window, cap), wanted)  # traced: the kernel reads the values
         check(tesela.attention(q, k, v, text, window=window, cap=cap, return_lse=True), wanted)
     assert call._cache_size() == 1
 
 
 def test_bound_of_a_reduction_on_the_device(gpu):
-    """The kernel reads the bound; a value of it is the same for the whole launch."""
+    """The kernel reads the bound. Its value is the same for the whole launch."""
     keys = 517
     q, k, v = inputs(gpu, (1, 2, 2, 300, keys, 64, 64))
     text = "attention some(t: i32[N], most: i32) { mask = any(i < most: t[i] == k) }"
@@ -131,7 +131,7 @@ def test_float32_is_refused(gpu):
 
 
 def test_inside_a_program(gpu):
-    """Operations of XLA before and after it on the stream, in a loop; XLA makes graphs of some."""
+    """Operations of XLA before and after it on the stream, in a loop. XLA makes graphs of some."""
     q, k, v = inputs(gpu, (1, 4, 4, 256, 256, 64, 64))
     rows, columns = positions(256, 256)
 
@@ -211,7 +211,7 @@ def gradients(function, arrays, weight):
 
 
 def exact_gradients(arrays, weight, mask, score=lambda s: s, weight_of_lse=0, kept=1):
-    """dq, dk and dv in double precision. kept: what dropout multiplies the probabilities by."""
+    """dq, dk and dv in double precision. kept: the factors of dropout on the probabilities."""
     q, k, v, do = (np.asarray(each).astype(np.float64) for each in (*arrays, weight))
     shared = q.shape[1] // k.shape[1]
     k, v = (np.repeat(each, shared, axis=1) for each in (k, v))
@@ -285,7 +285,7 @@ def test_gradients_by_the_logarithms(gpu, shape):
 
 
 def test_gradients_with_values_on_the_device(gpu):
-    """A captured tensor, and a scalar that the kernel reads from the device's memory."""
+    """A captured tensor, and a scalar that the kernel reads from device memory."""
     arrays = inputs(gpu, (2, 4, 2, 300, 300, 64, 64))
     weight = weight_of(arrays[0], arrays[2], "bfloat16")
     text = """attention both(id: i32[B, Sk], window: i32) {

@@ -1,9 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Launches of one call that overlap (docs/decisions/launch.md): each waits for what is before it.
+"""Launches of one call that overlap (docs/decisions/launch.md): each waits for the ones before
+it.
 
-Calls follow each other without a pause, and what they read changes between them on the same
-stream. A kernel that reads too early gets what an earlier call left in the workspace or the output.
+Calls follow each other without a pause, and their inputs change in between on the same stream. A
+kernel that reads too early gets an earlier call's workspace or output.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ CALLS = 100
 
 
 class Decoding:
-    """Sequences whose keys lie in pages."""
+    """Sequences whose keys are in pages."""
 
     def __init__(self, batch: int) -> None:
         pages = MOST // PAGE
@@ -98,7 +99,7 @@ attention documents(doc: i32[B, Sk]) { mask = q >= k && doc[b, q] == doc[b, k] }
 
 
 def test_summaries_of_a_tensor_that_changes() -> None:
-    """Two launches summarize the documents, the third skips blocks by that."""
+    """Two launches summarise the documents. The third uses the summaries to skip blocks."""
     n = 1500
     q, k, v = torch.randn(3, 1, 4, n, DIM, device="cuda", dtype=torch.bfloat16)
     steps = torch.rand(CALLS, 1, n, device="cuda") < torch.rand(CALLS, 1, 1, device="cuda") / 50

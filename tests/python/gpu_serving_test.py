@@ -23,7 +23,7 @@ MOST_KEYS = 4096
 def reference(
     q: Tensor, k: Tensor, v: Tensor, window: int | None = None, cap: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Of one sequence, [n, heads, D], whose last query stands at the last key; in float64."""
+    """One sequence, [n, heads, D], in float64. The last query has the position of the last key."""
     q, k, v = (each.double().transpose(0, 1) for each in (q, k, v))
     k, v = (each.repeat_interleave(H // HKV, 0) for each in (k, v))
     s = q @ k.mT * q.shape[-1] ** -0.5
@@ -41,7 +41,8 @@ def reference(
 
 
 class Cache:
-    """A pool of pages in random order, NaN where no sequence has keys, and each sequence's keys."""
+    """A pool of pages in random order with NaN where no sequence has keys, and each sequence's
+    keys."""
 
     def __init__(self, lengths: list[int], page: int, head_dim: int, dtype: torch.dtype) -> None:
         generator = torch.Generator("cuda").manual_seed(5)
@@ -122,7 +123,7 @@ def test_keys_of_8_bits(head_dim: int, page: int, scales: str, split: bool, quer
     shape = (1, HKV) if scales == "heads" else (pages, HKV)
     scale = torch.rand(2, *shape, device="cuda") * 0.02 + 0.01
     full = scale.expand(2, pages, HKV)[:, :, None, :, None]
-    cache.pool = (cache.pool / full).clamp(-448, 448).to(torch.float8_e4m3fn)  # e4m3's largest
+    cache.pool = (cache.pool / full).clamp(-448, 448).to(torch.float8_e4m3fn)  # the largest e4m3
     meant = cache.pool.float() * full
     if scales == "pages":
         scale[cache.pool.float().isnan().all(dim=(2, 3, 4))[..., None].expand_as(scale)] = torch.nan
@@ -205,7 +206,7 @@ def test_chunks_of_prompts(page: int, split: bool) -> None:
 def test_ragged_prompts(head_dim: int) -> None:
     lengths = [300, 1, 0, 1024, 77]
     starts = torch.tensor([0, *torch.tensor(lengths).cumsum(0).tolist()], dtype=torch.int32)
-    shape = (sum(lengths) + 9, H + 2 * HKV, head_dim)  # q, k and v side by side, and a rest
+    shape = (sum(lengths) + 9, H + 2 * HKV, head_dim)  # q, k and v in one tensor, and unused rows
     qkv = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
     qkv[sum(lengths) :] = torch.nan
     q, k, v = qkv.split([H, HKV, HKV], 1)
@@ -284,7 +285,7 @@ for lengths in ([2000, 900, 50], [1, 77, 49]):
 
 
 def test_a_graph_outlives_its_variant() -> None:
-    # A process of its own, which keeps one kernel in memory.
+    # A separate process that keeps only one kernel in memory.
     done = subprocess.run(
         [sys.executable, "-c", GRAPHS_ALONE],
         cwd=Path(__file__).parent,
@@ -313,7 +314,7 @@ def test_a_shared_prefix_is_read_once() -> None:
 
 
 def share(cache: Cache, prefix: int) -> None:
-    """All sequences begin with the keys of the first one; whole pages are those of all."""
+    """All sequences begin with the keys of the first one. Whole pages of them are shared."""
     page = cache.pool.shape[2]
     whole = prefix // page
     for b, keys in enumerate(cache.keys):
@@ -364,7 +365,7 @@ def test_a_cascade(head_dim: int, name: str, page: int, queries: int, split: boo
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         _, lse = attend()
-    for length in (prefix, 0, page, prefix - 1):  # what is shared may be taken for one's own
+    for length in (prefix, 0, page, prefix - 1):  # shared keys may also be read as a sequence's own
         prefix_length.fill_(length)
         out.fill_(torch.nan)
         graph.replay()

@@ -80,7 +80,7 @@ def test_generators(device: str) -> None:
 
 @pytest.mark.usefixtures("same_bits")
 def test_each_replay_of_a_graph_drops_other_pairs() -> None:
-    """The state is drawn in the graph, from PyTorch's generator."""
+    """The graph draws the state from PyTorch's generator."""
     given = leaves(*on_gpu(queries=300, keys=300))
     grad = torch.ones_like(given[0])
 
@@ -111,7 +111,7 @@ def test_each_replay_of_a_graph_drops_other_pairs() -> None:
 
 
 def test_a_graph_has_the_same_pairs_in_both_passes() -> None:
-    """With v = 1, O is the sum of a row's weights, and dv those of a column: their totals agree."""
+    """With v = 1, O is the sum of a row's weights and dv that of a column's. Their totals agree."""
     q, k, v = on_gpu(queries=300, keys=300, kv_heads=6)
     given = leaves(q, k, torch.ones_like(v))
     grad = torch.ones_like(q)
@@ -138,7 +138,7 @@ def test_a_graph_has_the_same_pairs_in_both_passes() -> None:
 
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_compiled_step(mode: str) -> None:
-    """Both passes of a call have the same pairs, and each call others."""
+    """Both passes of a call drop the same pairs; each call drops others."""
 
     def step(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return tesela.attention(q * 2, k, v, "causal", dropout_p=0.5)

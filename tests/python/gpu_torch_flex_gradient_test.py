@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients beside FlexAttention's, for the functions of tools/bench/flex_functions.py.
+"""Gradients compared with FlexAttention's, for the functions of tools/bench/flex_functions.py.
 
-Both are held against PyTorch in float64, and against each other, on a GPU. FlexAttention compiles
-for some 20 seconds a function: let several processes share the file (TESELA_TEST_SHARDS, see
+Both are compared with PyTorch in float64, and with each other, on a GPU. FlexAttention compiles for
+some 20 seconds for each function, so let several processes share the file (TESELA_TEST_SHARDS, see
 conftest.py).
 """
 
@@ -26,7 +26,7 @@ _path = Path(__file__).parents[2] / "tools" / "bench" / "flex_functions.py"
 _spec = importlib.util.spec_from_file_location("bench_flex_functions", _path)
 assert _spec is not None and _spec.loader is not None
 bench: Any = importlib.util.module_from_spec(_spec)
-sys.modules["bench_flex_functions"] = bench  # dataclasses look there
+sys.modules["bench_flex_functions"] = bench  # dataclasses look up the module there
 _spec.loader.exec_module(bench)
 
 pytestmark = pytest.mark.skipif(
@@ -39,7 +39,7 @@ ROWS = 128
 
 
 def _exact(given: list[Tensor], grad: Tensor, function: Any) -> list[Tensor]:
-    """dq, dk and dv in float64, a sequence at a time: the scores are large."""
+    """dq, dk and dv in float64, one sequence after another, because the scores are large."""
     parts = []
     for b in range(given[0].shape[0]):
         q, k, v = (each[b : b + 1].detach().double().requires_grad_() for each in given)
@@ -58,7 +58,7 @@ def _exact(given: list[Tensor], grad: Tensor, function: Any) -> list[Tensor]:
 
 
 def _largest(found: Tensor, wanted: Tensor, exact: Tensor) -> float:
-    """The error's norm over that of the exact gradient, of the worst block of rows of any head."""
+    """The norm of the error over that of the exact gradient, for the worst block of rows."""
     worst = 0.0
     usual = exact.norm() / math.sqrt(exact.numel())
     for a, b, c in zip(

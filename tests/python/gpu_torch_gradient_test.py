@@ -159,7 +159,7 @@ def test_strides_of_the_gradient(name: str) -> None:
 @pytest.mark.parametrize("name", ["causal", "documents_causal", "relative_bias"])
 @pytest.mark.usefixtures("same_bits")
 def test_a_hundred_launches_have_the_same_bits(name: str) -> None:
-    """On two streams, with other work on the device meanwhile."""
+    """On two streams, with other work on the device at the same time."""
     case = next(each for each in CASES if each.name == name)
     length = 61 if "documents" in name else 1500
     q, k, v = on_gpu(queries=length, keys=length, head_dim=128, kv_heads=2)
@@ -169,7 +169,7 @@ def test_a_hundred_launches_have_the_same_bits(name: str) -> None:
     streams = [torch.cuda.Stream() for _ in range(2)]
     torch.cuda.synchronize()
     outs = []
-    for stream in streams:  # the backward pass is on the forward pass's stream
+    for stream in streams:  # the backward pass runs on the forward pass's stream
         with torch.cuda.stream(stream):
             outs.append(tesela.attention(*given, case.variant, **parameters))
     torch.cuda.synchronize()
@@ -204,7 +204,7 @@ def test_graphed_step() -> None:
 
 @pytest.mark.usefixtures("same_bits")
 def test_streams() -> None:
-    """The backward pass is on the stream of the forward pass."""
+    """The backward pass runs on the stream of the forward pass."""
     q, k, v = on_gpu(queries=500, keys=500)
     grad = gradient_of(q, v)
     wanted = gradients(lambda *a: tesela.attention(*a, "causal"), (q, k, v), grad)
@@ -223,7 +223,7 @@ def test_streams() -> None:
 
 
 def test_memory() -> None:
-    """Kept: the result and the logarithms. In the backward pass: L, D and sums of dq."""
+    """Kept are the result and the logarithms. The backward pass allocates L, D and sums of dq."""
     q, k, v = on_gpu(queries=8192, keys=8192, batch=1)
     given, grad = leaves(q, k, v), gradient_of(q, v)
     torch.autograd.grad(tesela.attention(*given, "causal"), given, grad)

@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A thousand launches of the gradients on CUDA have the same bits: eager ones and those of graphs,
-on three streams at once, beside other work. Needs a GPU, and is skipped without one.
+"""A thousand launches of the gradients on CUDA have the same bits: eager launches and graphs, on
+three streams at once, with other work beside them. Needs a GPU, and is skipped without one.
 
-Results are compared where they are. A launch whose outputs stay unwritten shows, since they are
-full of NaN before.
+Results are compared on the device. Outputs are full of NaN before a launch, so unwritten ones
+are found.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ pytestmark = pytest.mark.skipif(
 
 STREAMS, EAGER, CAPTURED, REPLAYS = 3, 420, 10, 20
 assert EAGER + STREAMS * CAPTURED * REPLAYS >= 1000
-LENGTH = 900  # of some blocks, which none divides
+LENGTH = 900  # several blocks; not a multiple of any block
 
 
 class Case(NamedTuple):
-    """A variant, and the parameters that have gradients."""
+    """A variant, and the names of the parameters that have gradients."""
 
     name: str
     variant: str
@@ -85,7 +85,7 @@ CASES = [
 
 
 class Gradients:
-    """Those of one case: on each stream a forward pass of its own, whose graph is kept."""
+    """The launches of one case. On each stream there is a forward pass, whose graph is kept."""
 
     def __init__(self, case: Case) -> None:
         dense = inputs(
@@ -109,7 +109,7 @@ class Gradients:
 
 
 def differing(found: Sequence[Tensor], first: Sequence[Tensor]) -> Tensor:
-    """How many elements of each have other bits: two NaN of the same bits are the same."""
+    """How many elements of each tensor have other bits. NaN with the same bits are equal."""
     words = {2: torch.int16, 4: torch.int32}
     return torch.stack(
         [
@@ -131,7 +131,7 @@ def test_a_thousand_launches_have_the_same_bits(case: Case) -> None:
         broken = [torch.zeros(len(first), dtype=torch.int64, device="cuda") for _ in streams]
         torch.cuda.synchronize()
         outs = []
-        for stream in streams:  # the backward pass is on the forward pass's stream
+        for stream in streams:  # the backward pass runs on the forward pass's stream
             with torch.cuda.stream(stream):
                 outs.append(gradients.attend())
         torch.cuda.synchronize()
@@ -167,6 +167,6 @@ def test_a_thousand_launches_have_the_same_bits(case: Case) -> None:
         wrong = sum(int(each[x]) for each in broken)
         elements = sum(int(each[x]) for each in counts)
         assert wrong == 0, f"{wrong} of {launches} launches, d{name}: {elements} elements differ"
-    # The comparison sees what is not written.
+    # The comparison must notice unwritten results.
     unwritten = [torch.full_like(each, torch.nan) for each in first]
     assert (differing(unwritten, first) == torch.tensor([x.numel() for x in first]).cuda()).all()

@@ -108,7 +108,7 @@ def test_mistakes() -> None:
     wide = torch.zeros(*q.shape[:3], 72, device="cuda", dtype=BF16)
     with pytest.raises(tesela.InvalidArgumentError, match="16"):
         tesela.attention(wide[..., 1:65], k, v)
-    torch.cuda.synchronize()  # nothing was launched that is wrong
+    torch.cuda.synchronize()  # no wrong launch was queued
     check(attend(q, k, v), expected(q, k, v)[0])
 
 
@@ -131,7 +131,7 @@ def test_several_devices() -> None:
 
 
 def test_streams() -> None:
-    """A launch is on the current stream: it comes after what delays its inputs there."""
+    """A launch is on the current stream, after the work that delays its inputs there."""
     q, k, v = on_gpu(queries=500, keys=500)
     wanted = expected(q, k, v, mask=causal)[0]
     attend(q, k, v, "causal")
@@ -169,7 +169,7 @@ def test_memory_is_pytorchs(variant: str) -> None:
 
 
 def capture(function: Callable[[], Any]) -> tuple[Any, Any]:
-    """What a captured call gives, and the graph; after a call that compiles."""
+    """The result of a captured call, and the graph. A call before it compiles."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
@@ -195,7 +195,7 @@ def test_graph() -> None:
 
 
 def test_graph_reads_captured_tensors_when_it_runs() -> None:
-    """Also the summaries of a mask's tensor, which lie in memory of PyTorch's."""
+    """Also with summaries of a mask's tensor, whose memory PyTorch allocates."""
     q, k, v = on_gpu(queries=700, keys=700)
     ignored = torch.zeros(2, 700, dtype=torch.bool, device="cuda")
     out, graph = capture(lambda: tesela.attention(q, k, v, "key_padding", ignored=ignored))
@@ -310,7 +310,7 @@ def test_sdpa(dtype: Any, shape: Any, kind: str) -> None:
     if isinstance(shape, tuple):
         numbers = random(*shape, seed=4, dtype=torch.float32, device="cuda")
         given["attn_mask"] = numbers > -0.5 if kind == "bool" else numbers.to(dtype)
-    # PyTorch takes no mask without an axis, where Tesela takes it as it takes other broadcasts.
+    # PyTorch does not accept a mask without axes; Tesela broadcasts it.
     exact = {
         name: torch.atleast_2d(each.cpu() if each.dtype == torch.bool else each.cpu().double())
         for name, each in given.items()
@@ -328,7 +328,7 @@ def test_replaced() -> None:
     q, k, v = on_gpu(kv_heads=6)
     wide = torch.zeros(*q.shape[:3], 72, device="cuda", dtype=BF16)
     wide[..., 1:65] = q
-    # PyTorch 2.11's own result is wrong here, so what is held is that it is PyTorch's.
+    # PyTorch 2.11's result is wrong here. The test only checks that the result is PyTorch's.
     theirs_alone = functional.scaled_dot_product_attention(wide[..., 1:65], k, v)
     with tesela.torch.replace_sdpa() as log:
         functional.scaled_dot_product_attention(q, k, v, is_causal=True)

@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch and the C API on two GPUs of one process. Needs two, and is skipped with fewer.
+"""PyTorch and the C API on two GPUs in one process. Needs two GPUs, and is skipped with fewer.
 
     PYTHONPATH=build/release/python python3 -m pytest -rs tests/python/gpu_two_devices_test.py
 
-The first GPU is PyTorch's current one, but where a test says otherwise: most mistakes would then
-show as work on it.
+The first GPU is PyTorch's current one, except where a test says otherwise. Most mistakes would then
+run on it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def dense(device: str, **sizes: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def hold(device: str) -> tuple[Callable[[], Tensor], Tensor, Tensor]:
-    """Attention over documents on a device: it needs a captured tensor and a workspace there."""
+    """Attention over documents on a device, which needs a captured tensor and a workspace there."""
     q, k, v = dense(device, queries=300, keys=300)
     ids = torch.arange(300).div(70, rounding_mode="floor").repeat(2, 1)
     same = (ids[:, None, :, None] == ids[:, None, None, :]).numpy()
@@ -84,7 +84,7 @@ def test_same_bits_on_both() -> None:
 @pytest.mark.parametrize("current", [0, 1])
 @pytest.mark.parametrize("other", ["q", "k", "v", "o", "slope"])
 def test_another_device_is_refused(other: str, current: int) -> None:
-    """By a sentence that names both; and nothing was launched that would fail later."""
+    """The message names both devices, and nothing was launched that would fail later."""
     here, there = BOTH
     given = dict(zip("qkv", dense(here), strict=True))
     given["o"] = torch.full_like(given["q"], torch.nan)
@@ -107,7 +107,8 @@ def test_another_device_is_refused(other: str, current: int) -> None:
 
 @pytest.mark.parametrize("device", BOTH)
 def test_streams(device: str) -> None:
-    """A launch is on its own device's current stream: behind what delays its inputs there."""
+    """A launch is on its own device's current stream, after the work that delays its inputs
+    there."""
     q, k, v = dense(device, queries=500, keys=500)
     wanted = expected(q, k, v, mask=causal)[0]
     attend(q, k, v, "causal")
@@ -124,7 +125,8 @@ def test_streams(device: str) -> None:
 
 
 def test_streams_of_both_at_once() -> None:
-    """Without a wait between the devices; the stream of the one is not the current device's."""
+    """The devices do not wait for each other. The current stream of one is not the current
+    device's."""
     calls, streams = [hold(device) for device in BOTH], [torch.cuda.Stream(each) for each in BOTH]
     for device in (0, 1):
         torch.cuda.synchronize(device)
@@ -141,7 +143,7 @@ def test_streams_of_both_at_once() -> None:
 
 
 def test_threads() -> None:
-    """Each thread has a device of its own, and changes no other's."""
+    """Each thread has its own device, and does not change another thread's."""
     failures: list[BaseException] = []
 
     def work(index: int) -> None:
@@ -154,7 +156,7 @@ def test_threads() -> None:
             check(results[0], wanted)
             assert all(torch.equal(each, results[0]) for each in results)
             assert torch.cuda.current_device() == index % 2
-        except BaseException as error:  # told by the test's own thread
+        except BaseException as error:  # the test's main thread reports it
             failures.append(error)
 
     threads = [Thread(target=work, args=(index,)) for index in range(4)]
@@ -190,7 +192,7 @@ def test_gradients_of_captured_tensors(name: str) -> None:
 
 
 def test_a_model_on_both() -> None:
-    """A layer on each device, one behind the other, forward and backward."""
+    """One layer on each device, one after the other, forward and backward."""
     q, k, v = (each.detach().requires_grad_() for each in dense(BOTH[0], kv_heads=6, keys=37))
     middle = tesela.attention(q, k, v, "causal").to(BOTH[1])
     out = tesela.attention(middle, k.to(BOTH[1]), v.to(BOTH[1]), "causal")
@@ -206,13 +208,13 @@ def test_a_model_on_both() -> None:
 
 @pytest.mark.parametrize("device", BOTH)
 def test_graphs(device: str) -> None:
-    """A capture on either device, with a workspace in it, runs again on other values."""
+    """A graph captured on either device, with a workspace, runs again on other values."""
     q, k, v = dense(device, queries=300, keys=300)
     ids = torch.zeros((2, 300), dtype=torch.int32, device=device)
     with torch.cuda.device(device):
         tesela.attention(q, k, v, "documents", id=ids)
         graph = torch.cuda.CUDAGraph()
-        # Without a stream PyTorch takes one of the device that was captured on first.
+        # Without a stream, PyTorch would use one of the device that was captured first.
         with torch.cuda.graph(graph, stream=torch.cuda.Stream(device)):
             out = tesela.attention(q, k, v, "documents", id=ids)
     for width in (50, 120):
@@ -247,7 +249,7 @@ def test_what_is_there() -> None:
     assert len(found) == COUNT
 
 
-# The C API, whose memory is PyTorch's here.
+# The C API, with memory of PyTorch.
 
 
 def library() -> Any:
@@ -260,7 +262,7 @@ def library() -> Any:
 
 
 def test_c_api() -> None:
-    """A context for each device; launches in turns, and a tensor of the other one is refused."""
+    """A context for each device: launches in turn, and refusal of a tensor on the other device."""
     c_api, loaded = library()
     contexts = [loaded.context(device) for device in BOTH]
     text = "attention plain() { mask = q >= k }"

@@ -16,16 +16,16 @@ Parameters = Mapping[str, Any]
 
 
 class Case(NamedTuple):
-    """A variant and what it computes, by functions of PyTorch.
+    """A variant, and the same computation with functions of PyTorch.
 
     Attributes:
-        name: for messages.
-        variant: a name of the library, or a text.
-        sizes: of `torch_tools.inputs`.
-        parameters: makes the values of parameters.
-        mask: (parameters, b, h, q, k), true where a pair is kept.
-        score: (parameters, s, b, h, q, k).
-        sink: (parameters), a logit for each head.
+        name: the name in messages.
+        variant: the name of a library variant, or a text.
+        sizes: the arguments of `torch_tools.inputs`.
+        parameters: a function that makes the values of the parameters.
+        mask: a function of (parameters, b, h, q, k); true if a pair is kept.
+        score: a function of (parameters, s, b, h, q, k).
+        sink: a function of (parameters); a logit for each head.
     """
 
     name: str
@@ -40,14 +40,15 @@ class Case(NamedTuple):
 def reference(
     q: Tensor, k: Tensor, v: Tensor, case: Case, parameters: Parameters, scale: float | None = None
 ) -> Tensor:
-    """Attention by PyTorch's own operations; a row without keys is 0."""
+    """Attention with PyTorch's own operations. A row without keys is 0."""
     return reference_with_lse(q, k, v, case, parameters, scale)[0]
 
 
 def reference_with_lse(
     q: Tensor, k: Tensor, v: Tensor, case: Case, parameters: Parameters, scale: float | None = None
 ) -> tuple[Tensor, Tensor]:
-    """And the logarithms; that of a row without keys is -inf and has no gradient."""
+    """The result and the logarithms. The logarithm of a row without keys is -inf without a
+    gradient."""
     batch, heads, queries, head_dim = q.shape
     shared = heads // k.shape[1]
     k, v = (each.repeat_interleave(shared, 1) for each in (k, v))

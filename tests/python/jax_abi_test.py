@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Holds python/src/XlaAbi.h against the header of the jaxlib that is installed."""
+"""Compares python/src/XlaAbi.h with the header of the installed jaxlib."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from jax_support import jax
 
 SOURCES = Path(__file__).parents[2] / "python" / "src"
 
-# Ours, theirs, and the fields that both have.
+# Our structure -> theirs, and the fields that both have.
 STRUCTURES = {
     ("Extension", "XLA_FFI_Extension_Base"): "size:struct_size type:type next:next",
     (

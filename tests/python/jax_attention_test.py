@@ -55,7 +55,7 @@ def test_result_without_lse():
     o = tesela.attention(q, k, v)
     np.testing.assert_allclose(np.asarray(o), expected(q, k, v)[0], atol=3e-6)
     without = jax.jit(lambda *a: tesela.attention(*a)).lower(q, k, v).as_text()
-    assert "tensor<2x4x37xf32>" not in without  # no logarithms are made
+    assert "tensor<2x4x37xf32>" not in without  # the program makes no logarithms
 
 
 def test_captured_tensor_and_number():
@@ -119,7 +119,8 @@ def test_new_captured_values_compile_nothing():
         tesela.attention(q, k, v, "alibi", slope=jnp.full(4, value, jnp.float32))
         tesela.attention(q, k, v, tesela.variant("alibi", slope=jnp.full(4, value, jnp.float32)))
     assert _jitted._cache_size() == programs
-    # An array without axes, too; a number is part of XLA's program, but no kernel is compiled.
+    # Also an array without axes. A number becomes part of XLA's program, but no new kernel is
+    # compiled.
     tesela.attention(q, k, v, "sliding_window", window=jnp.int32(3))
     programs, kernels = _jitted._cache_size(), compilations()
     tesela.attention(q, k, v, "sliding_window", window=jnp.int32(4))
@@ -272,7 +273,7 @@ def test_errors_of_a_launch_carry_the_sentence():
         jax.block_until_ready(tesela.attention(q, k, v, "alibi", slope=jnp.ones(2, "int32")))
     with pytest.raises(jax.errors.JaxRuntimeError, match=r"12.*multiple of 8|multiple of 8.*12"):
         jax.block_until_ready(tesela.attention(q[..., :12], k[..., :12], v))
-    # And the next one succeeds.
+    # The next call succeeds.
     check(tesela.attention(q, k, v, return_lse=True), expected(q, k, v))
 
 

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs what docs/jax.md tells the reader to write, in its order."""
+"""Runs the code of docs/jax.md in its order."""
 
 import re
 from pathlib import Path

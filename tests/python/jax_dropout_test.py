@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dropout in JAX: a key decides, in both passes and under transformations."""
+"""Dropout in JAX: a key decides which pairs are dropped, in both passes and in transformations."""
 
 import pytest
 import reference
@@ -14,7 +14,7 @@ KEY = jax.random.key(3)
 
 def weight(key, batch, heads, queries, keys):
     words = np.asarray(jax.random.bits(key, (4,), jnp.uint32))
-    # The words stand in the state, which is exclusive-ored to a seed and an offset of 0.
+    # The words are in the state; seed and offset are 0, so the exclusive or does not change them.
     return reference.dropout_weight(P, words, batch, heads, queries, keys)
 
 
@@ -64,7 +64,7 @@ def test_gradients_that_are_mapped_alone():
     q, k, v = inputs(2, 4, 2, 20, 30, 32, 32)
     out, gradient = jax.vjp(lambda *x: attend(*x, KEY), q, k, v)
     many = jnp.stack([out, 2 * out])
-    with pytest.raises(tesela.UnsupportedError, match=r"take jax\.lax\.map"):
+    with pytest.raises(tesela.UnsupportedError, match=r"use jax\.lax\.map"):
         jax.vmap(gradient)(many)
     for got, one in zip(jax.lax.map(gradient, many), gradient(out), strict=True):
         np.testing.assert_allclose(got, jnp.stack([one, 2 * one]), atol=1e-5)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Programs with tesela.attention that another process runs."""
+"""Exported programs with tesela.attention, which another process runs."""
 
 import subprocess
 import sys

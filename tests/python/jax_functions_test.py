@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Masks and scores as functions of JAX, with arrays of JAX in their closures."""
+"""Masks and scores as functions on JAX, with JAX arrays in their closures."""
 
 import pytest
 import tesela

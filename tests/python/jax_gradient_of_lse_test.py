@@ -10,7 +10,7 @@ from jax_support import inputs, jax, jnp, np
 
 
 def z_loss(o, lse, dtype="float32"):
-    """The logarithms' squares beside a loss of the result; rows without keys are left out."""
+    """A loss of the result and of the squares of the logarithms, without rows that have no keys."""
     weight = np.random.default_rng(9).standard_normal(o.shape).astype(dtype).astype(o.dtype)
     return (o * weight).sum() + 0.5 * jnp.square(jnp.where(jnp.isneginf(lse), 0, lse)).sum()
 
@@ -77,7 +77,7 @@ def test_merged_parts_of_the_keys():
 
 
 def test_nothing_of_rows_without_keys():
-    """A loss may give them a gradient that is no number."""
+    """A loss may give the logarithms a gradient of inf or NaN."""
     arrays = inputs(*SHAPE)
     text = "attention late() { mask = q >= 20 && q >= k }"
     (o, lse), pullback = jax.vjp(lambda *a: tesela.attention(*a, text, return_lse=True), *arrays)

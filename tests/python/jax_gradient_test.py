@@ -13,9 +13,9 @@ EVERYTHING = (0, 1, 2)
 
 
 def reference(mask=None, score=None, sink=None, with_lse=False):
-    """A function of q, k, v: attention by jax.numpy. Rows without keys are 0.
+    """A function of q, k, v: attention with jax.numpy. Rows without keys are 0.
 
-    With `with_lse` also the logarithms; those of rows without keys are 0, too.
+    With `with_lse` also the logarithms, with 0 for rows without keys.
     """
 
     def attention(q, k, v):
@@ -332,7 +332,7 @@ def test_shard_map(spec, check_vma):
 
 
 def test_shard_map_sums_over_devices():
-    """Keys that are whole on each device: their gradient has the parts of all."""
+    """Keys that every device has whole: their gradient sums the parts of all devices."""
     q, k, v = inputs(2, 6, 2, 37, 53, 16, 24)
     k, v = k[:1], v[:1]
     weight = weight_of(q, v)
@@ -363,7 +363,7 @@ def test_explicit_mesh():
             np.testing.assert_allclose(got, truth, rtol=1e-5, atol=1e-6)
 
 
-# What is refused
+# Refusals
 
 
 def test_captured_values_are_refused():
@@ -408,5 +408,5 @@ def test_second_gradients_are_refused():
 
 def test_forward_mode_is_refused():
     q, k, v = inputs(1, 6, 2, 33, 47, 16, 16)
-    with pytest.raises(TypeError, match="forward-mode"):  # JAX's own sentence
+    with pytest.raises(TypeError, match="forward-mode"):  # JAX's own message
         jax.jvp(lambda q: tesela.attention(q, k, v), (q,), (q,))

@@ -92,10 +92,10 @@ def gathers(call, *arguments):
 @pytest.mark.parametrize("axis", ["batch", "heads"])
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 def test_jit_divides(mesh, axis, layout, kv_heads):
-    """Each device gets its batches or heads, of captured tensors too, and nothing is gathered."""
+    """Each device gets its batches or heads, also of captured tensors, and nothing is gathered."""
     q, k, v = inputs(2, 4, kv_heads, 37, 53, 16, 24, bshd=layout == "bshd")
     slope = jnp.asarray(np.random.default_rng(2).standard_normal((2, 4)), jnp.float32)
-    cap = jnp.float32(2.0)  # a scalar is whole everywhere
+    cap = jnp.float32(2.0)  # every device has the whole scalar
     text = """attention tilted(slope: f32[B, H], first: i32[N], cap: f32) {
       mask  = k >= first[hkv]
       score = cap * tanh((s + slope[b, h] * (k - q)) / cap)
@@ -130,7 +130,7 @@ def test_jit_divides(mesh, axis, layout, kv_heads):
     [
         ("score = s + b + h", P("x"), 2),  # a part of the batch would begin at another b
         ("score = s + h", P(None, "x"), 2),
-        ("score = s", P(None, ("x", "y")), 2),  # half a group of heads each
+        ("score = s", P(None, ("x", "y")), 2),  # half a group of heads on each device
         ("score = s", P(None, None, "x"), 2),
         ("score = s", P(None, None, None, "x"), 2),
     ],

@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of tesela.jax share: four devices on the host, inputs, and a reference."""
+"""The common part of the tests of tesela.jax: four host devices, inputs, and a reference."""
 
 import pytest
 
 jax = pytest.importorskip("jax", reason="JAX is not installed")
-jax.config.update("jax_num_cpu_devices", 4)  # before anything is computed
+jax.config.update("jax_num_cpu_devices", 4)  # must be set before JAX computes anything
 
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
@@ -27,7 +27,7 @@ def inputs(batch, heads, kv_heads, queries, keys, dim, dim_v, dtype="float32", s
 def expected(q, k, v, mask=True, score=lambda s: s, scale=None):
     """O and LSE in double precision; axes [batch, heads, length, head dimension].
 
-    ``mask`` and what ``score`` gives are of shapes that broadcast to [batch, heads, queries, keys].
+    ``mask`` and the results of ``score`` must broadcast to [batch, heads, queries, keys].
     """
     arrays = (np.asarray(each, np.float32) for each in (q, k, v))
     return reference.attention(
@@ -36,12 +36,12 @@ def expected(q, k, v, mask=True, score=lambda s: s, scale=None):
 
 
 def positions(queries, keys):
-    """q and k, which broadcast to [queries, keys]."""
+    """Index arrays q and k, which broadcast to [queries, keys]."""
     return np.arange(queries)[:, None], np.arange(keys)[None, :]
 
 
 def check(actual, wanted, dtype="float32"):
-    """Holds (O, LSE) of JAX against the reference's."""
+    """Compares (O, LSE) of JAX with the reference."""
     assert isinstance(actual[0], jax.Array)
     assert actual[0].dtype == dtype
     reference.check(np.asarray(actual[0]), wanted[0])

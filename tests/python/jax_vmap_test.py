@@ -141,7 +141,7 @@ def test_other_uses_of_the_batch_are_refused(body):
 
 
 def test_axes_that_the_text_does_not_name():
-    """As in the texts of functions: t[b, k] of a tensor whose extents are its own."""
+    """As in texts of functions: t[b, k] of a tensor whose shape binds its extents."""
     q, k, v = inputs(2, 4, 2, 37, 53, 16, 24)
     text = "attention own(t: i32[N, M]) { mask = t[b, q] == t[b, k] }"
     documents = jnp.asarray(np.random.default_rng(1).integers(0, 3, (BATCHES, 2, 53)), jnp.int32)
@@ -182,7 +182,7 @@ attention window(window : i32[B]  , t: f32[B,  H ], w: bool[B,Sk]) {
 
 @pytest.mark.parametrize("name", tesela.library())
 def test_every_variant_of_the_library_has_a_text_for_captured_scalars(name):
-    """What a kernel on CUDA reads where the value of a scalar is on the device."""
+    """The captured tensors that replace scalars on CUDA when their values are on the device."""
     variant = tesela.variant(name)
     names = tuple(
         each.name for each in variant.parameters if each.shape is None and not each.constant
@@ -214,7 +214,7 @@ def test_a_captured_bound_of_a_reduction(most):
 
 
 def test_a_bound_of_a_reduction_is_not_mapped():
-    """It would differ within one launch."""
+    """The value would differ within one launch."""
     q, k, v = inputs(2, 4, 2, 37, 53, 16, 24)
     text = "attention some(t: i32[N], most: i32) { mask = any(i < most: t[i] == k) }"
     t = jnp.arange(4, dtype=jnp.int32)

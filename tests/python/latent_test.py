@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A latent cache: 576 columns that all query heads share, of which the first 512 are the values."""
+"""A latent cache: all query heads share 576 columns, of which the first 512 are the values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def expected(q: Array, k: Array, v: Array, keeps: Array) -> tuple[Array, Array]:
 
 
 class Cache:
-    """Pages with NaN in what no sequence has."""
+    """Pages with NaN in rows that belong to no sequence."""
 
     def __init__(self, queries: int, dtype: type) -> None:
         generator = np.random.default_rng(3)
@@ -45,7 +45,7 @@ class Cache:
         self.q = random(len(LENGTHS), queries, H, D, seed=50, dtype=dtype)
 
     def check(self, out: Array, lse: Array, tolerance: float) -> None:
-        """What causal attention at the end of each sequence gives."""
+        """Causal attention of each sequence, whose last query has the position of its last key."""
         queries = self.q.shape[1]
         for b, n in enumerate(LENGTHS):
             rows = self.rows[b].astype(np.float64)
@@ -77,7 +77,7 @@ def test_values_are_the_first_columns_of_the_keys(
 
 
 def test_a_view_of_the_keys_is_a_tensor_of_values() -> None:
-    """Two loads of one memory give what one gives, bit for bit."""
+    """Loading the same memory twice gives the same bits as loading it once."""
     cache = Cache(2, np.float32)
     more = {"table": cache.table, "lengths": cache.lengths}
     one = tesela.attention_paged(cache.q, cache.pages, None, "causal", value_dim=DV, **more)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which ptxas the package takes. tests/package/wheel_test.py tests it with NVIDIA's own package."""
+"""Which ptxas the package uses. tests/package/wheel_test.py tests it with NVIDIA's own package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIND = "from tesela import _ptxas; print(_ptxas.find())"
 
 
 def program(*folders: Path | str) -> Path:
-    """A ptxas that writes where it lies to the file of TOLD, and fails."""
+    """A ptxas that writes its own path to the file in TOLD, and fails."""
     path = Path(*folders) / "ptxas"
     path.parent.mkdir(parents=True)
     path.write_text('#!/bin/sh\necho "$0" >>"$TOLD"\necho "ptxas fatal : no" >&2\nexit 1\n')
@@ -25,7 +25,7 @@ def program(*folders: Path | str) -> Path:
 
 
 def run(tmp_path: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Python, which sees no package of NVIDIA's but those in tmp_path/site and tmp_path/other."""
+    """A Python that only sees packages of NVIDIA in tmp_path/site and tmp_path/other."""
     package = Path(tesela.__file__).parent.parent
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -64,7 +64,7 @@ def test_the_newest_of_several(tmp_path: Path) -> None:
 
 
 def test_it_is_preferred(tmp_path: Path) -> None:
-    """To the PATH's, CUDA_HOME's and that of /usr/local/cuda; by the command, too."""
+    """Before those of the PATH, CUDA_HOME and /usr/local/cuda; also in the command."""
     path = program(tmp_path, "site", "nvidia", "cu13", "bin")
     home = program(tmp_path, "home", "bin").parent
     command = ("-m", "tesela", "compile", "causal", "--target", "sm_90", "--emit", "cubin")

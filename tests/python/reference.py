@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention in double precision, by NumPy: what results are held against."""
+"""Attention in double precision with NumPy: the reference of the tests."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def attention(
 ) -> tuple[Array, Array]:
     """The output [B, H, Sq, Dv] and the logarithms [B, H, Sq].
 
-    mask(b, h, q, k) and score(s, b, h, q, k) take arrays of indices, which broadcast to
-    [B, H, Sq, Sk]; sink has a number for each head; weight multiplies the probabilities in their
-    product with v alone, as dropout does.
+    mask(b, h, q, k) and score(s, b, h, q, k) take arrays of indices that broadcast to [B, H, Sq,
+    Sk]. sink has a number for each head. weight multiplies the probabilities only in their product
+    with v, as dropout does.
     """
     q, k, v = (x.astype(np.float64) for x in (q, k, v))
     batch, heads, queries, head_dim = q.shape
@@ -75,9 +75,9 @@ def _philox(words: tuple[Any, ...], key: tuple[int, int], rounds: int) -> tuple[
 def dropout_weight(
     probability: float, words: Any, batch: int, heads: int, queries: int, keys: int
 ) -> Array:
-    """0 for each pair that is dropped, 1 / (1 - p) for the others: the rule of docs/numerics.md.
+    """0 for each dropped pair, 1 / (1 - p) for the others, by the rule of docs/numerics.md.
 
-    words: of the seed and of the offset, the lower halves first. [B, H, Sq, Sk].
+    words: two of the seed and two of the offset, the lower ones first. Result: [B, H, Sq, Sk].
     """
     seed, seed_high, offset, offset_high = (int(each) & 0xFFFFFFFF for each in words)
     head, q, k = np.ogrid[: batch * heads, :queries, :keys]
@@ -100,24 +100,24 @@ def dropout_weight(
 
 
 def random(*shape: int, seed: int, dtype: Any = np.float32) -> Array:
-    """Normal numbers, rounded to the type."""
+    """Normal random numbers, rounded to the type."""
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
 def tolerance(dtype: Any) -> float:
-    """What an output whose values are some units large may be off."""
+    """The tolerance for an output with values up to some units."""
     return {"float32": 2e-5, "float16": 4e-3, "bfloat16": 3e-2}[str(np.dtype(dtype))]
 
 
 def check(out: Array, expected: Array) -> None:
-    """Holds an output against its reference."""
+    """Compares an output with its reference."""
     assert out.shape == expected.shape
     error = np.abs(out.astype(np.float64) - expected).max(initial=0)
     assert error <= tolerance(out.dtype), f"the largest error is {error}"
 
 
 def check_lse(lse: Array, expected: Array) -> None:
-    """Holds logarithms against theirs; -inf where that is due."""
+    """Compares logarithms with their reference; -inf must be at the same places."""
     assert lse.dtype == np.float32
     assert lse.shape == expected.shape
     empty = np.isneginf(expected)

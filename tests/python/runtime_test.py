@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Threads, preparation, tuning, devices, the cache."""
+"""Threads, preparation, tuning, devices and the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reference import attention, check, random
 
 
 def test_threads() -> None:
-    """A kernel that nobody has made yet, asked for by all at once, at several lengths."""
+    """Several threads ask at once for a kernel that does not exist yet, at several lengths."""
     variant = tesela.variant("attention raced(w: i32) { mask = q - k < w || k == 1 }")
     failures: list[BaseException] = []
 
@@ -60,7 +60,7 @@ def test_prepare() -> None:
 
 
 def test_a_fast_start_on_the_host() -> None:
-    """Its kernels have no simple schedule: they are there at once with the best one."""
+    """Its kernels have no simple schedule, so they have the best one immediately."""
     text = "attention started(w: i32 = 6) { mask = q - k < w }"
     work = tesela.prepare([text], head_dim=16, dtype="float32", device="host", fast_start=True)
     work.wait(best=True)
@@ -74,8 +74,11 @@ def test_prepare_tells_what_went_wrong() -> None:
         tesela.prepare(["causal"], dtype="float64", device="host")
 
 
-def test_tune() -> None:
-    seen: list[int] = []
+@pytest.mark.parametrize("progress", [False, True])
+def test_tune(progress: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    """A bar is shown where it is asked for, and nothing is printed elsewhere."""
+    if progress:
+        pytest.importorskip("tqdm")
     result = tesela.tune(
         "causal",
         length=64,
@@ -85,12 +88,16 @@ def test_tune() -> None:
         device="host",
         seconds=2,
         keep=False,
+        progress=progress,
     )
     assert result.milliseconds > 0
     assert result.trials
     assert any(trial.is_heuristic for trial in result.trials)
     assert result.record == ""
-    assert not seen
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert ("x the heuristic's" in shown.err) == progress, shown.err
+    assert progress or shown.err == ""
 
 
 def test_devices() -> None:
@@ -117,7 +124,7 @@ assert tesela.cache.folder() == {str(tmp_path)!r}
 try:
     tesela.cache.limits()
 except tesela.InvalidArgumentError as error:
-    assert "set them first" in str(error)
+    assert "before the first call" in str(error)
 else:
     raise AssertionError
 assert tesela.cache.prune(most_bytes=1 << 30) == (0, 0, kernel.bytes)
@@ -139,7 +146,8 @@ def test_command() -> None:
 
 @pytest.mark.parametrize("others", ["", "import torch; "])
 def test_pytorch_is_imported_where_the_program_has_it(others: str) -> None:
-    """The first call need not import what serves PyTorch; nobody else pays for it."""
+    """The first call does not import what serves PyTorch; a program without PyTorch does not pay
+    for it."""
     pytest.importorskip("torch")
     program = (
         others + "import sys, tesela; print('torch' in sys.modules, 'tesela.torch' in sys.modules)"
@@ -151,11 +159,11 @@ def test_pytorch_is_imported_where_the_program_has_it(others: str) -> None:
 
 
 def test_what_failed_ahead_is_told_by_the_call() -> None:
-    """The first reason, not that of a second import; and the package is there for others."""
+    """The error is that of the first import, and the package still works for other frameworks."""
     pytest.importorskip("torch")
     program = (
         "import sys, types, torch\n"
-        "sys.modules['tesela.torch'] = None\n"  # its import fails
+        "sys.modules['tesela.torch'] = None\n"  # makes its import fail
         "import numpy, tesela\n"
         "x = numpy.ones((1, 1, 4, 16), numpy.float32)\n"
         "tesela.attention(x, x, x, 'full')\n"

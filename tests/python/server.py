@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A small server: sequences join, share a prefix, grow, and leave, in one pool of pages.
 
-Each step writes the new tokens of all sequences with rotary embedding, and attends to their pages.
-What nobody has is NaN: pages that were never used, and those of sequences that left. All numbers of
-a step lie in tensors that a batch bucket has for good, so that on a GPU one CUDA graph for each
+Each step writes the new tokens of all sequences with rotary embedding, and computes attention over
+their pages. Unused rows are NaN: pages that were never used, and those of sequences that left. All
+numbers of a step are in tensors that belong to a batch bucket. So on a GPU one CUDA graph for each
 bucket serves all of its steps.
 """
 
@@ -19,10 +19,10 @@ import torch
 from reference import Array, random
 from torch import Tensor
 
-TOKENS = 50  # of the vocabulary
-CHUNK, LONGEST = 12, 90  # queries and keys of a sequence, at most
-BUCKETS = (2, 4, 8)  # sequences of a launch; those that a batch lacks have the length 0
-FREE = 2**31 - 1  # in tables, where a sequence has no page
+TOKENS = 50  # the size of the vocabulary
+CHUNK, LONGEST = 12, 90  # the most queries and keys of a sequence
+BUCKETS = (2, 4, 8)  # sequences of a launch; missing ones have length 0
+FREE = 2**31 - 1  # table entry without a page
 
 
 class Sizes(NamedTuple):
@@ -40,22 +40,22 @@ class Way(NamedTuple):
     device: str
     dtype: torch.dtype
     split: bool
-    cascade: bool  # the prefix is computed once for all sequences
+    cascade: bool  # whether the prefix is computed once for all sequences
     limit: float
 
 
 @dataclass
 class Sequence:
-    """Its tokens, how many of them are in the cache, and where."""
+    """A sequence's tokens, the number of them in the cache, and its pages."""
 
     tokens: list[int]
-    wanted: int  # so long it becomes
+    wanted: int  # its final length
     cached: int = 0
     pages: list[int] = field(default_factory=list)
 
 
 class Model:
-    """One layer: a token has a query, a key and a value; an output chooses the next one."""
+    """One layer: a token has a query, a key and a value. The output chooses the next token."""
 
     def __init__(self, sizes: Sizes, way: Way) -> None:
         self.sizes = sizes
@@ -79,7 +79,7 @@ class Model:
         return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
     def outputs(self, tokens: list[int], first: int, window: int) -> Array:
-        """Of the tokens from ``first`` on, in double precision."""
+        """The outputs of the tokens from ``first`` on, in double precision."""
         group = self.sizes.heads // self.sizes.kv_heads
         where = np.arange(len(tokens))
         q = self.turned(self.exact[0][tokens], where)[first:]
@@ -93,7 +93,7 @@ class Model:
 
 
 class Bucket:
-    """The tensors of a launch of so many sequences, and on a GPU its graph."""
+    """The tensors of a launch for this number of sequences, and on a GPU the graph."""
 
     def __init__(self, count: int, most_pages: int, device: str) -> None:
         def integers(*shape: int) -> Tensor:
@@ -138,14 +138,14 @@ class Server:
                 self.free.insert(0, page)
 
     def join(self, more: list[int], wanted: int) -> None:
-        """A prompt: the prefix, whose whole pages are there already, and ``more``."""
+        """Adds a prompt: the prefix, whose whole pages are shared, followed by ``more``."""
         shared = self.prefix.pages[: self.sizes.prefix // self.sizes.page]
         self.users[shared] += 1
         cached = len(shared) * self.sizes.page
         self.running.append(Sequence(self.prefix.tokens + more, wanted, cached, list(shared)))
 
     def compute(self, at: Bucket) -> Tensor:
-        """What a step does on the device."""
+        """The device's work of a step."""
         q, k, v = (each.index_select(0, at.tokens) for each in self.model.rows)
         q = tesela.write_pages(
             *(q, k, v, self.pool[0], self.pool[1]),
@@ -168,7 +168,7 @@ class Server:
         )
 
     def run(self, at: Bucket) -> Tensor:
-        """By the bucket's graph where there is a GPU; it is captured at its first step."""
+        """On a GPU the bucket's graph runs the step; the first step captures it."""
         if self.way.device == "cpu":
             return self.compute(at)
         if at.graph is None:
@@ -180,7 +180,7 @@ class Server:
         return at.out
 
     def step(self, is_checked: bool) -> None:
-        """A chunk of each prompt, or the newest token."""
+        """Each sequence computes a chunk of its prompt, or its newest token."""
         batch, page = self.running, self.sizes.page
         at = self.buckets[min(n for n in BUCKETS if n >= len(batch))]
         table = torch.full(at.table.shape, FREE, dtype=torch.int32)
@@ -196,7 +196,7 @@ class Server:
                 for i in range(each.cached, lengths[b]):
                     rows.append((each.tokens[i], i, each.pages[i // page] * page + i % page))
             starts[b + 1] = len(rows)
-        rows += [(0, 0, -1)] * (len(at.tokens) - len(rows))  # no sequence has them
+        rows += [(0, 0, -1)] * (len(at.tokens) - len(rows))  # rows that belong to no sequence
         for tensor, numbers in zip(
             (at.tokens, at.positions, at.slots), zip(*rows, strict=True), strict=True
         ):
@@ -216,18 +216,18 @@ class Server:
                 limit = self.way.limit
                 np.testing.assert_allclose(results, expected, rtol=limit, atol=limit)
             each.cached = lengths[b]
-            if each.cached == len(each.tokens):  # the prompt is through
+            if each.cached == len(each.tokens):  # the whole prompt was computed
                 each.tokens.append(int((results[-1].reshape(-1) @ self.model.head).argmax()))
             if len(each.tokens) > each.wanted:
                 self.leave(each)
 
 
 def serve(sizes: Sizes, way: Way, name: str, steps: int) -> Server:
-    """Runs the server for so many steps; every seventh is held against double precision."""
+    """Runs the server for this number of steps. Every seventh is compared with double precision."""
     window = 30 if name == "sliding_window" else LONGEST
     variant = tesela.variant(name, **({"window": window} if name == "sliding_window" else {}))
     server = Server(sizes, way, variant, window)
-    # The prefix is a sequence of its own, whose pages stay until the end.
+    # The prefix is a sequence of its own. Its pages stay until the end.
     server.running.append(server.prefix)
     while server.prefix.cached < sizes.prefix:
         server.step(is_checked=True)
@@ -248,6 +248,6 @@ def serve(sizes: Sizes, way: Way, name: str, steps: int) -> Server:
     assert joined > steps // 10 and checked > steps // 8
     for each in list(server.running):
         server.leave(each)
-    # What nobody has is free again; the prefix's pages are the server's own.
+    # All other pages are free again; the server keeps the prefix's pages.
     assert len(server.free) == sizes.pages - len(server.prefix.pages)
     return server

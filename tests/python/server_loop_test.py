@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A server's loop on the host (server.py has it)."""
+"""The loop of a server on the host (see server.py)."""
 
 from __future__ import annotations
 

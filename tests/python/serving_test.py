@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ragged batches, pages, split keys and merged parts: every variant of the library, on the host.
 
-A sequence is attention of its own: what `tesela.attention` gives for it alone, which other tests
-hold against double precision. A first query at position n is the row n of a longer dense problem.
+The reference of a sequence is `tesela.attention` for that sequence alone, which other tests compare
+with double precision. A first query at position n is row n of a longer dense problem.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_QUERIES, MOST_KEYS = 140, 130
 
 
 class Sequence(NamedTuple):
-    """Lengths, and where the first query stands among the keys."""
+    """Lengths, and the position of the first query among the keys."""
 
     queries: int
     keys: int
@@ -35,7 +35,7 @@ MOVED = [Sequence(5, 17, 12), Sequence(1, 130, 129), Sequence(40, 90, 20), Seque
 
 
 class Batch:
-    """Sequences, the values of a variant's parameters, and dense inputs of each sequence."""
+    """Sequences, the values of a variant's parameters, and each sequence's dense inputs."""
 
     def __init__(self, name: str, sequences: list[Sequence]) -> None:
         self.sequences = sequences
@@ -75,7 +75,7 @@ class Batch:
         return extents
 
     def _value(self, parameter: tesela.Parameter, generator: np.random.Generator) -> Any:
-        if parameter.shape is None:  # so that a mask of these few positions drops something
+        if parameter.shape is None:  # so that a mask drops some of these few positions
             small = parameter.type == "i32" and parameter.default > 24
             return 12 if small else parameter.default
         extents = self._extents(parameter.shape, None)
@@ -111,7 +111,7 @@ class Batch:
 
 
 def tokens(parts: list[Array], before: int, behind: int) -> tuple[Array, Array]:
-    """[heads, n, D] one after the other as [tokens, heads, D], NaN around them; their starts."""
+    """Parts [heads, n, D] joined as [tokens, heads, D] with NaN around them, and their starts."""
     heads, _, dim = parts[0].shape
     starts = np.cumsum([before] + [part.shape[1] for part in parts]).astype(np.int32)
     out = np.full((starts[-1] + behind, heads, dim), np.nan, np.float32)
@@ -121,9 +121,9 @@ def tokens(parts: list[Array], before: int, behind: int) -> tuple[Array, Array]:
 
 
 def pages_of(parts: list[Array], page: int, seed: int) -> tuple[Array, Array]:
-    """Pages in random order, with NaN in all that no sequence has, and the table.
+    """Pages in random order, with NaN in rows that belong to no sequence, and the table.
 
-    What the table says behind a sequence's end names no page.
+    Table entries after a sequence's end name no page.
     """
     heads, _, dim = parts[0].shape
     most = -(-MOST_KEYS // page)
@@ -139,7 +139,7 @@ def pages_of(parts: list[Array], page: int, seed: int) -> tuple[Array, Array]:
 
 
 def check(batch: Batch, out: Array, lse: Array, starts: Array) -> None:
-    """Of [tokens, H, DV] and [H, tokens], which were poisoned, what every sequence has."""
+    """Checks the rows of every sequence in [tokens, H, DV] and [H, tokens], which were poisoned."""
     written = np.zeros(len(out), bool)
     for b, (queries, _, _) in enumerate(batch.sequences):
         rows = slice(starts[b], starts[b] + queries)
@@ -170,7 +170,7 @@ def run_ragged(batch: Batch, split: bool) -> None:
         split=split,
     )
     assert given is out
-    # New memory: rows of no sequence hold anything.
+    # Rows that belong to no sequence are new memory with arbitrary contents.
     outside = np.ones(len(q), bool)
     for b, (queries, _, _) in enumerate(batch.sequences):
         outside[starts_q[b] : starts_q[b] + queries] = False
@@ -226,7 +226,7 @@ def test_page_sizes(page: int) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("split", [None, False])
 def test_decoding_in_torch(dtype: torch.dtype, split: bool | None) -> None:
-    """One query a sequence at its end: attention over all its keys."""
+    """One query at the end of each sequence: attention over all of its keys."""
     lengths = [700, 1, 33]
     generator = torch.Generator().manual_seed(3)
     q = torch.randn(3, 1, H, D, generator=generator).to(dtype)
@@ -260,7 +260,7 @@ SCALES = ["number", "heads", "pages", "heads of pages"]
 @pytest.mark.parametrize("scales", SCALES)
 @pytest.mark.parametrize("is_torch", [False, True])
 def test_keys_of_8_bits_in_pages(scales: str, split: bool, is_torch: bool) -> None:
-    """What the same call gives for the numbers that the bytes mean; NaN in what none has."""
+    """The same call on the numbers that the bytes stand for. Unused rows are NaN."""
     batch = Batch("causal", MOVED)
     q, starts_q = tokens(batch.queries, 0, 0)
     k, table = pages_of(batch.keys, 16, 3)
@@ -353,7 +353,7 @@ def test_scales_that_do_not_fit() -> None:
     says("k_scale is missing, and k's elements have 8 bits", narrow, narrow)
     says("v_scale is given, and v's elements are float32", pool, pool, v_scale=1.0)
     says(
-        "k's elements are float8_e4m3fn, v's are float32: both have 8 bits",
+        "k's elements are float8_e4m3fn, v's are float32: both must have 8 bits",
         narrow,
         pool,
         k_scale=1.0,
@@ -366,13 +366,13 @@ def test_scales_that_do_not_fit() -> None:
     )
     three = np.ones(3, np.float32)
     says(
-        "k_scale has the shape (3,), it must have one number, [2], one a kv head, or [3, 1 or 2], "
-        "one a page",
+        "k_scale has the shape (3,), it must have one number, or [2] with one for each kv head, or "
+        "[3, 1 or 2] with one for each page",
         *(narrow, narrow),
         k_scale=three,
         v_scale=1.0,
     )
-    with pytest.raises(tesela.InvalidArgumentError, match="one a kv head"):
+    with pytest.raises(tesela.InvalidArgumentError, match="one for each kv head"):
         tesela.attention_ragged(
             *(q[0], narrow[0], narrow[0]),
             starts_q=np.array([0, 1], np.int32),
@@ -384,7 +384,8 @@ def test_scales_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("split", [False, True])
 def test_a_tensor_of_tokens(split: bool) -> None:
-    """An element for each token of all keys, read where its sequence begins."""
+    """A tensor with an element for each token of all keys is read from where the sequence
+    begins."""
     batch = Batch("full", PLAIN)
     q, starts_q = tokens(batch.queries, 2, 3)
     k, starts_k = tokens(batch.keys, 1, 4)
@@ -478,13 +479,13 @@ def test_errors_are_sentences() -> None:
         **paged,
     )
     says(
-        "max_queries is missing: pass the most that a sequence has in this launch, or more",
+        "max_queries is missing: pass an upper bound for every sequence of this launch",
         *(tesela.attention_paged, q, pool, pool),
         **paged,
         starts_q=np.array([0, 6], np.int32),
     )
     says(
-        "a page of k has 16 rows and one of v 8",
+        "a page of k has 16 rows, and a page of v has 8",
         *(tesela.attention_paged, q[None], pool, pool[:, :8]),
         **paged,
     )

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""tesela.attention over PyTorch's tensors on the CPU, eager, against double precision."""
+"""tesela.attention on PyTorch's tensors on the CPU, eager, against double precision."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_captured_integers(dtype: Any) -> None:
 def test_captured_bools() -> None:
     q, k, v = inputs()
     ignored = torch.rand(2, 61, generator=torch.Generator().manual_seed(1)) > 0.5
-    ignored[1] = True  # no key is left
+    ignored[1] = True  # no key is kept
     keep = ~ignored.numpy()
     wanted, logarithms = expected(q, k, v, mask=lambda b, h, q, k: keep[b, k])
     out, lse = attend(q, k, v, "key_padding", ignored=ignored, return_lse=True)
@@ -162,7 +162,7 @@ def test_captured_bools() -> None:
 
 
 def test_parameters_of_modules() -> None:
-    """An nn.Parameter is a tensor like others where no gradient is asked for."""
+    """An nn.Parameter is like any other tensor if no gradient is asked for."""
     q, k, v = (torch.nn.Parameter(each) for each in inputs())
     slope = torch.nn.Parameter(torch.rand(6))
     with torch.no_grad():
@@ -181,7 +181,7 @@ def test_autocast() -> None:
     assert torch.equal(out, low)
     with torch.autocast("cpu", dtype=torch.float16):
         assert attend(q, k, v).dtype is torch.float16
-        with torch.profiler.profile():  # by the operator
+        with torch.profiler.profile():  # this call goes through the operator
             assert attend(q, k, v).dtype is torch.float16
         with torch.autocast("cpu", enabled=False):
             assert attend(q, k, v).dtype is torch.float32
@@ -224,7 +224,7 @@ def test_modes_and_subclasses_see_it() -> None:
 
 
 def test_pending_negation() -> None:
-    """A lazy negation is a flag of a tensor, not of its memory."""
+    """A lazy negation is a flag of a tensor; it is not in the memory."""
     q, k, v = inputs()
     lazy = torch._neg_view(q)
     assert lazy.is_neg()

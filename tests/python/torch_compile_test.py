@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""tesela.attention under torch.compile and torch.export: no graph breaks, and few compilations."""
+"""tesela.attention with torch.compile and torch.export: no graph breaks, and few compilations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def graphs(
     backend: str = "aot_eager",
     dynamic: bool | None = None,
 ) -> list[int]:
-    """How many graphs there are after each call, whose result must be that of eager mode."""
+    """The number of graphs after each call. Results must be those of eager mode."""
     torch.compiler.reset()
     counter = CompileCounterWithBackend(backend)
     compiled = torch.compile(function, fullgraph=True, backend=counter, dynamic=dynamic)
@@ -43,7 +43,7 @@ def graphs(
     return counts
 
 
-# As of every function: a second length makes a second graph, which is for all lengths.
+# As with any function: a second length makes a second graph, which is for all lengths.
 ONE = [1, 1, 1, 1]
 TWO = [1, 2, 2, 2]
 
@@ -198,7 +198,7 @@ torch.testing.assert_close(out, causal(q))
 
 
 def test_first_call_of_a_process() -> None:
-    """The first use of Tesela may be in compiled code: nothing was imported or read before."""
+    """The first use of Tesela may be in compiled code, before anything was imported or read."""
     subprocess.run([sys.executable, "-c", FRESH], check=True)
 
 

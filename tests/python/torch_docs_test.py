@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The examples of these pages of PyTorch run, and print what the pages say."""
+"""The examples of the pages about PyTorch run, and print what the pages say."""
 
 from __future__ import annotations
 

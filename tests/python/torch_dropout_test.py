@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dropout in PyTorch: the pairs that the rule says, in both passes, and where a seed comes from."""
+"""Dropout in PyTorch: which pairs are dropped, in both passes, and where a seed comes from."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_no_dropout_is_the_plain_kernel() -> None:
 
 
 def results(attend: Callable[[], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """Of a call, of the next, and of the first one again."""
+    """The results of a call, of the next call, and of the first one again."""
     torch.manual_seed(7)
     first, second = attend(), attend()
     torch.manual_seed(7)
@@ -97,7 +97,8 @@ def test_checkpointing_drops_the_same_pairs() -> None:
 
 
 def test_compiled_gradients() -> None:
-    """A training step in compiled code: the pairs of the backward pass are those of forward."""
+    """A training step in compiled code: the backward pass drops the same pairs as the forward
+    pass."""
     dense, grad = inputs(), random(B, H, QUERIES, 64, seed=4, dtype=torch.float32)
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -110,7 +111,7 @@ def test_compiled_gradients() -> None:
 
 
 def test_compiled_gradients_of_parameters() -> None:
-    """The pairs of the third kernel, too, where the operator is called with a state."""
+    """The third kernel also drops the same pairs, if the operator is called with a state."""
     dense, slope = inputs(), CASES[2].slope
     assert slope is not None
     grad = random(B, H, QUERIES, 64, seed=4, dtype=torch.float32)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of dropout in PyTorch share."""
+"""The common part of the tests of dropout in PyTorch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Case(NamedTuple):
     """A variant and its formula.
 
     Attributes:
-        variant: its name or text.
-        keep: which of the pairs (q, k) the mask keeps.
-        slope: of ALiBi, one for each head, or None.
+        variant: the name or the text.
+        keep: a function that says which pairs (q, k) the mask keeps.
+        slope: ALiBi's slope of each head, or None.
     """
 
     variant: str
@@ -45,7 +45,7 @@ CASES = [
 
 
 def weight_of(probability: float, words: Any, q: Tensor, k: Tensor) -> Tensor:
-    """What the rule multiplies the probabilities by: 0, or 1 / (1 - p)."""
+    """The factors of the probabilities by the rule: 0, or 1 / (1 - p)."""
     sizes = (*q.shape[:3], k.shape[2])
     return torch.from_numpy(reference.dropout_weight(probability, words, *sizes)).to(q.device)
 
@@ -53,7 +53,8 @@ def weight_of(probability: float, words: Any, q: Tensor, k: Tensor) -> Tensor:
 def plain(
     q: Tensor, k: Tensor, v: Tensor, case: Case, slope: Tensor | None, weight: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Attention with weights on the probabilities, by PyTorch's own operations; the log-sums."""
+    """Attention with factors on the probabilities, by PyTorch's own operations, and the
+    log-sums."""
     shared = q.shape[1] // k.shape[1]
     k, v = (each.repeat_interleave(shared, 1) for each in (k, v))
     row, column = (torch.arange(n, device=q.device) for n in (q.shape[2], k.shape[2]))
@@ -68,7 +69,7 @@ def plain(
 def check_both_passes(
     case: Case, dense: tuple[Tensor, Tensor, Tensor], probability: float, seed: Any, words: Any
 ) -> None:
-    """The result, and the gradients of q, k, v and the slope, by the pairs that the rule drops."""
+    """The result, and the gradients of q, k, v and the slope, for the pairs that the rule drops."""
     q, k, v = dense
     dtype, device = q.dtype, str(q.device)
     grad = random(*q.shape[:3], v.shape[3], seed=4, dtype=dtype, device=device)
@@ -86,9 +87,9 @@ def check_both_passes(
     wanted, lse = plain(*exact, case, slopes[0] if slopes else None, weight)
     difference = attend(q, k, v).double() - wanted.detach()
     assert difference.abs().max() <= (4e-5 if dtype is torch.float32 else 3e-2)
-    # A backward pass sums dO over the O that it is given, which is rounded. The same of the exact
-    # one: O's error counts where the gradient of the log-sums does. With one key, or in the sum of
-    # a slope, nothing else is left.
+    # A backward pass sums dO ∘ O with the rounded O that it is given. The exact gradient must do
+    # the same: O's error acts like a gradient of the log-sums. With one key, or in the sum of a
+    # slope, nothing else is left.
     of_rows = -(grad.double() * difference).sum(-1)
     torch.autograd.backward((wanted, lse), (grad.double(), of_rows))
     check(gradients(attend, dense, grad), Gradients(*(x.grad for x in exact)), dtype)

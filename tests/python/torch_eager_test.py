@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Eager calls on the CPU: what the outputs are, and which kernel a call takes."""
+"""Eager calls on the CPU: properties of the outputs, and which kernel a call runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_tools import allocating, attend, check, check_lse, expected, inputs, 
 
 
 def whole(tensor: Any) -> bool:
-    """Whether a tensor has memory of its own, of its own size."""
+    """Whether a tensor owns memory of exactly its size."""
     size = tensor.numel() * tensor.element_size()
     return not tensor._is_view() and tensor.untyped_storage().nbytes() == size
 
@@ -21,7 +21,7 @@ def whole(tensor: Any) -> bool:
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_outputs(layout: Any, is_swapped: bool) -> None:
-    """They have q's order in memory, and nothing tells them from PyTorch's own."""
+    """Outputs have q's order in memory, and the same properties as PyTorch's own tensors."""
     q, k, v = inputs(head_dim_v=24)
     wanted, logarithms = expected(q, k, v)
     if layout == "bshd":
@@ -77,7 +77,7 @@ def test_each_kernel_is_made_once() -> None:
         attend(q, k, v, variant, w=9, **values)
         counts.append(len(kernels))
     assert counts == [1, 1, 2, 3, 4, 4]
-    # What tesela.prepare makes is what a call finds.
+    # A call must find the kernels that tesela.prepare makes.
     assert all(isinstance(each, _native.Kernel) for each in kernels.values())
     q, _, v = inputs(head_dim=24, dtype=torch.bfloat16)
     variant._kernel(_native.BF16, 24, 24, -1, (("c", 5.0),))

@@ -71,7 +71,7 @@ def test_merged_parts_of_the_keys(dtype: torch.dtype) -> None:
 
 
 def test_nothing_of_rows_without_keys() -> None:
-    """A loss may give them a gradient that is no number."""
+    """A loss may give the logarithms a gradient of inf or NaN."""
     text = "attention late() { mask = q >= 20 && q >= k }"
     dense = inputs()
     given = leaves(*dense)
@@ -136,7 +136,7 @@ def test_flex_attention() -> None:
 
 
 def test_ways_to_the_same_gradients() -> None:
-    """By the dispatcher, by torch.func, mapped, and compiled."""
+    """Through the dispatcher: torch.func, mapped, and compiled."""
     dense = inputs()
 
     def attend(*dense: Tensor) -> Any:

@@ -71,7 +71,7 @@ def test_sizes(sizes: dict[str, int], dtype: torch.dtype, layout: Any) -> None:
 
 
 def test_prepared() -> None:
-    """The backward pass finds the kernel that was prepared, and compiles nothing."""
+    """The backward pass finds the prepared kernel, and compiles nothing."""
     text = "attention prepared(w: i32 = 5) { mask = q - k < w }"
     tesela.prepare(
         [text], dtype=torch.float32, head_dim=64, length=61, device="host", gradients=True
@@ -146,7 +146,7 @@ def test_only_what_is_asked_for(needed: str) -> None:
 
 
 def test_what_is_kept() -> None:
-    """Two tensors besides q, k and v where a gradient is asked for, and nothing without."""
+    """With gradients, two more tensors are kept besides q, k and v; without, none."""
     q, k, v = inputs()
     kept: list[Tensor] = []
 
@@ -195,7 +195,7 @@ def test_equal_bits() -> None:
 
 
 def test_gradcheck() -> None:
-    """Finite differences, in float32."""
+    """Against finite differences in float32."""
     dense = leaves(*inputs(1, 2, 1, 5, 6, head_dim=8))
     for variant in ("causal", "softcap"):
         assert torch.autograd.gradcheck(
@@ -208,7 +208,7 @@ def test_gradcheck() -> None:
 
 
 def _value(parameter: Any, extents: dict[str, int]) -> Any:
-    """Of a parameter of the library's: a small number, or a random tensor."""
+    """A value for a parameter of a library variant: a small number, or a random tensor."""
     if parameter.shape is None:
         return min(parameter.default, 5)
     shape = [extents.get(name, 40) for name in parameter.shape]
@@ -223,7 +223,7 @@ def _value(parameter: Any, extents: dict[str, int]) -> Any:
 
 @pytest.mark.parametrize("name", tesela.library())
 def test_finite_differences_of_the_library(name: str) -> None:
-    """Along one direction of q, of k and of v: a block that is wrong has its part in it."""
+    """Along one direction in q, k and v together, so that an error in any block is seen."""
     batch, heads, length, step = 2, 4, 70, 1e-2
     dense = [each.double() for each in inputs(batch, heads, 2, length, length, head_dim=16)]
     extents = {"B": batch, "H": heads, "Sq": length, "Sk": length}
@@ -323,7 +323,7 @@ def test_opcheck() -> None:
 
 
 def test_profiles_and_modes_see_it() -> None:
-    """An eager call goes around the dispatcher, unless somebody looks; the bits are the same."""
+    """An eager call skips the dispatcher, unless something watches it. The bits are the same."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     seen: list[str] = []
@@ -346,7 +346,7 @@ def test_profiles_and_modes_see_it() -> None:
     with Watch():
         assert all(map(torch.equal, gradients(attend, dense, grad), eager))
     out = attend(*(given := leaves(*dense)))
-    with Watch():  # only the backward pass
+    with Watch():  # only the backward pass is watched
         assert all(map(torch.equal, torch.autograd.grad(out, given, grad), eager))
     assert seen.count("tesela.attention.default") == 1
     assert seen.count("tesela.attention_backward.default") == 2
@@ -453,7 +453,7 @@ def test_compiled_with_logarithms() -> None:
 
 @pytest.mark.parametrize("is_observed", [False, True])
 def test_compiled_autograd(is_observed: bool) -> None:
-    """The backward pass of an eager call, as one graph."""
+    """The backward pass of an eager call as one graph."""
     from torch._dynamo import compiled_autograd
 
     given = leaves(*inputs())
@@ -467,12 +467,12 @@ def test_compiled_autograd(is_observed: bool) -> None:
         torch.testing.assert_close(each.grad, exact)
 
 
-# What is refused
+# Refusals
 
 
 def test_out_is_refused() -> None:
     q, k, v = leaves(*inputs())
-    with pytest.raises(tesela.UnsupportedError, match=r"out is given.*leave out away"):
+    with pytest.raises(tesela.UnsupportedError, match=r"out is given.*omit out"):
         tesela.attention(q, k, v, out=torch.empty(2, 6, 37, 64))
     with pytest.raises(tesela.UnsupportedError, match=r"out is given"):
         tesela.attention(*inputs(), out=torch.empty(2, 6, 37, 64, requires_grad=True))
@@ -497,7 +497,7 @@ def test_second_gradients_are_refused() -> None:
     given = leaves(q, k, v)
     first = torch.autograd.grad(loss(*given), given, create_graph=True)
     for got, exact in zip(first, torch.autograd.grad(loss(*given), given), strict=True):
-        assert torch.equal(got, exact)  # the first ones are there
+        assert torch.equal(got, exact)  # the first gradients exist
     with pytest.raises(tesela.UnsupportedError, match=r"double backward.*create_graph"):
         first[0].sum().backward()
     with pytest.raises(tesela.UnsupportedError, match="double backward"):
@@ -525,7 +525,7 @@ def test_the_same_bits_have_a_kernel_of_their_own_on_a_gpu_alone() -> None:
 
 
 def test_gradients_compile_beside_the_forward_pass() -> None:
-    """What the backward pass will need is asked for before the forward pass is computed."""
+    """The backward pass's kernel is asked for before the forward pass is computed."""
 
     def algorithms(variant: tesela.Variant) -> set[str]:
         return {key[5] for key in variant._program.kernels}

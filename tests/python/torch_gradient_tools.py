@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of PyTorch's gradients share."""
+"""The common part of the tests of PyTorch's gradients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def leaves(*tensors: Tensor) -> list[Tensor]:
 def gradients(
     function: Callable[..., Tensor], dense: tuple[Tensor, ...], grad: Tensor
 ) -> Gradients:
-    """Those of `function`, whose results are poisoned before."""
+    """The gradients of `function`. Memory of results is poisoned before."""
     given = leaves(*dense)
     with poisoned():
         function(*given).backward(grad)
@@ -37,10 +37,10 @@ def gradients(
 
 
 def check(actual: Gradients, wanted: Gradients, dtype: torch.dtype) -> None:
-    """Holds the largest error, and the norm of the error of each block of 16 rows.
+    """Checks the largest error, and the norm of the error of each block of 16 rows.
 
-    Where rows have one key, all that is left of dq and dk is rounding: elements count as no smaller
-    than what is usual here.
+    For rows with one key, dq and dk only consist of rounding errors. So elements count as at least
+    as large as is usual in these tests.
     """
     for name, got, exact in zip("qkv", actual, wanted, strict=True):
         assert got.dtype is dtype
@@ -57,7 +57,7 @@ def check(actual: Gradients, wanted: Gradients, dtype: torch.dtype) -> None:
 
 
 def check_parameter(actual: Tensor, exact: Tensor, like: Tensor, dtype: torch.dtype) -> None:
-    """A gradient of `like`, of attention in `dtype`."""
+    """Checks a gradient of `like`, for attention in `dtype`."""
     assert actual.dtype is like.dtype
     assert actual.shape == like.shape
     assert actual.device == like.device
@@ -104,24 +104,25 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def _weights(of: Tensor) -> Tensor:
-    """Numbers in [-1.6, 1.6] that each type has, by no random generator: vmap refuses those."""
+    """Numbers in [-1.6, 1.6] that each type represents. No random generator, because vmap
+    refuses it."""
     numbers = torch.arange(of.numel(), device=of.device) * 37 % 101 - 50
     return (numbers / 32).view(of.shape).to(of.dtype)
 
 
 def z_loss(out: Tensor, lse: Tensor) -> Tensor:
-    """The logarithms' squares beside a loss of the result; rows without keys are left out."""
+    """A loss of the result and of the squares of the logarithms, without rows that have no keys."""
     lse = lse.masked_fill(lse.isneginf(), 0.0)
     return (out * _weights(out)).sum() + 0.5 * lse.square().sum()
 
 
 def of_lse(_: Tensor, lse: Tensor) -> Tensor:
-    """A loss of the logarithms alone."""
+    """A loss of only the logarithms."""
     return (lse.masked_fill(lse.isneginf(), 0.0) * _weights(lse)).sum()
 
 
 def loss_gradients(attend: Callable[..., Any], dense: tuple[Tensor, ...], loss: Loss) -> Gradients:
-    """Those of `loss` of the result and the logarithms, which are poisoned before."""
+    """The gradients of `loss` of the result and the logarithms. Their memory is poisoned before."""
     given = leaves(*dense)
     with poisoned():
         loss(*attend(*given)).backward()
@@ -131,7 +132,7 @@ def loss_gradients(attend: Callable[..., Any], dense: tuple[Tensor, ...], loss: 
 def exact_loss_gradients(
     dense: tuple[Tensor, ...], case: Case, parameters: Parameters, loss: Loss
 ) -> Gradients:
-    """The same in float64, by PyTorch's own operations."""
+    """The same in float64, with PyTorch's own operations."""
     given = [each.detach().double().requires_grad_() for each in dense]
     found = loss(*reference_with_lse(*given, case, parameters))
     some = torch.autograd.grad(found, given, allow_unused=True)
@@ -140,7 +141,7 @@ def exact_loss_gradients(
 
 
 def merged(*parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """Attention over all keys, of attention over parts of them."""
+    """Joins attention over parts of the keys into attention over all keys."""
     lse = torch.logsumexp(torch.stack([each for _, each in parts]), 0)
     shares = [(each - lse).exp().unsqueeze(-1) for _, each in parts]
     return sum(out * share for (out, _), share in zip(parts, shares, strict=True)), lse  # type: ignore[return-value]

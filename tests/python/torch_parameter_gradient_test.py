@@ -79,7 +79,7 @@ def test_sizes(sizes: dict[str, int], is_bshd: bool) -> None:
 
 
 def test_losses_of_the_logarithms() -> None:
-    """Also by a sink, and of rows that have nothing but it."""
+    """Also through a sink, and for rows that only have the sink."""
     dense = inputs(queries=61, keys=61)
     case = next(each for each in PARAMETER_CASES if each.name.startswith("a sink of several"))
     values = case.parameters()
@@ -152,7 +152,7 @@ def test_what_is_not_finite_shows() -> None:
 
 
 def test_operator() -> None:
-    """By the dispatcher: compiled, and under torch.func."""
+    """Through the dispatcher: compiled, and with torch.func."""
     dense = inputs()
     slope = (_random(6) / 8).requires_grad_()
 
@@ -171,7 +171,7 @@ def test_operator() -> None:
 
 @pytest.mark.parametrize("keys", [61, 0])
 def test_gradients_lie_as_compiled_code_expects(keys: int) -> None:
-    """opcheck compares the strides with those of the operator's fake."""
+    """opcheck compares the strides with those of the operator's fake implementation."""
     q, k, v = inputs(keys=keys)
     table = random(33, 6, seed=7, dtype=torch.float32).t()
     text = tesela.variant("relative_bias").text
@@ -183,7 +183,7 @@ def test_gradients_lie_as_compiled_code_expects(keys: int) -> None:
 
 
 def test_functions_and_masks() -> None:
-    """What a function captures, and the bias of scaled_dot_product_attention."""
+    """Values that a function captures, and the bias of scaled_dot_product_attention."""
     q, k, v = inputs(kv_heads=6)
     table = _random(6, 97).requires_grad_()
     got = torch.autograd.grad(

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""scaled_dot_product_attention against PyTorch's, in double precision, by PyTorch's math path."""
+"""scaled_dot_product_attention against PyTorch's math backend in double precision."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_axes(is_causal: bool, dtype: Any) -> None:
     for lead in ((B, H), (H,), (), (3, B, H), (1, 3, B, H)):
         check(*tensors(*lead, dtype=dtype), is_causal=is_causal)
     check(*tensors(B, H, dtype=dtype), is_causal=is_causal, scale=0.3)
-    q, k, v = tensors(B, L, H, dtype=dtype)  # as a model's projections have them: [B, S, H, D]
+    q, k, v = tensors(B, L, H, dtype=dtype)  # [B, S, H, D], as projections give
     swapped = [
         each.flatten(1, 2)[:, :20].unflatten(1, (5, 4)).transpose(1, 2) for each in (q, k, v)
     ]
@@ -132,7 +132,7 @@ def test_rows_without_keys() -> None:
 
 
 def test_mask_that_is_the_same_along_an_axis_takes_no_memory() -> None:
-    """A mask that was expanded is read where it is: the kernel is that of the small one."""
+    """An expanded mask is read in place: the kernel is that of the small mask."""
     q, k, v = tensors(B, H)
     keep = torch.rand(B, 1, 1, S) > 0.5
     with tesela.torch.sdpa_log() as log:
@@ -180,7 +180,7 @@ def test_replaced() -> None:
         bias = torch.zeros(L, S, requires_grad=True)
         functional.scaled_dot_product_attention(q, k, v, bias).sum().backward()
         functional.scaled_dot_product_attention(q, k, v, dropout_p=0.1)
-        with pytest.raises(RuntimeError):  # a mistake for PyTorch, too: its own error
+        with pytest.raises(RuntimeError):  # PyTorch refuses it, too, with its own error
             functional.scaled_dot_product_attention(q, k[..., :8], v)
     assert functional.scaled_dot_product_attention is _pytorch
     assert bias.grad is not None

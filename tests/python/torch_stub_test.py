@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What an eager call on CUDA asks of PyTorch; on the stub of the driver, which has two GPUs.
+"""Which functions of PyTorch an eager CUDA call uses, on the driver's stub, which has two GPUs.
 
-A process of its own takes PyTorch's tensors in the host's memory for tensors of CUDA. Nothing is
+A separate process pretends that PyTorch's tensors in host memory are CUDA tensors. Nothing is
 computed.
 """
 
@@ -98,7 +98,7 @@ def asked(tmp_path: Path, device: int, current: int) -> Any:
 
 @pytest.mark.parametrize(("device", "current"), [(0, 0), (1, 0)])
 def test_what_is_asked(tmp_path: Path, device: int, current: int) -> None:
-    """Outputs and workspaces are of the tensors' device, and the stream is that device's."""
+    """Outputs and workspaces are on the tensors' device, and the stream is that device's."""
     plain, swapped, given, documents, refused = asked(tmp_path, device, current)
 
     def output(shape: list[int], strides: list[int], dtype: str) -> list[Any]:

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of the PyTorch layer share."""
+"""The common part of the tests of PyTorch's layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLERANCES = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
 
 class _Poison:
-    """The functions that outputs of eager calls come from."""
+    """The functions that allocate the outputs of eager calls."""
 
     def __getattr__(self, name: str) -> Any:
         function = getattr(_launch.QUICK, name)
@@ -28,7 +28,7 @@ class _Poison:
 
 @contextmanager
 def allocating(quick: Any) -> Iterator[None]:
-    """Outputs of eager calls come from the functions that ``quick`` has."""
+    """Outputs of eager calls are allocated by the functions of ``quick``."""
     before = _launch._launch, _dispatch._attend
     eager = _launch.make_eager(quick)
     _launch._launch, _dispatch._attend = eager.launch, eager.attend
@@ -40,7 +40,7 @@ def allocating(quick: Any) -> Iterator[None]:
 
 @contextmanager
 def poisoned() -> Iterator[None]:
-    """New tensors of PyTorch's are full of NaN, so that what is not written shows."""
+    """New tensors of PyTorch are full of NaN, so that unwritten elements are found."""
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
     assert torch.utils.deterministic.fill_uninitialized_memory
@@ -53,7 +53,7 @@ def poisoned() -> Iterator[None]:
 
 
 def random(*shape: int, seed: int, dtype: torch.dtype, device: str = "cpu") -> Tensor:
-    """Normal numbers, the same on every device."""
+    """Normal random numbers, the same on every device."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator).to(device, dtype)
 
@@ -107,6 +107,6 @@ def window(size: int) -> Callable[..., Any]:
 
 
 def attend(*arguments: Any, **named: Any) -> Any:
-    """tesela.attention, whose outputs are poisoned before."""
+    """tesela.attention with poisoned outputs."""
     with poisoned():
         return tesela.attention(*arguments, **named)

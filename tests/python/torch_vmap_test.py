@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch.vmap over tesela.attention: each result must be that of a call of its own."""
+"""torch.vmap over tesela.attention: each result must be that of a separate call."""
 
 from __future__ import annotations
 

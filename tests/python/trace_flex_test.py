@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""FlexAttention's functions, traced and run by Tesela, beside PyTorch's own vmap of the function.
+"""FlexAttention's functions, traced and run by Tesela, compared with PyTorch's vmap of them.
 
-The values are the unit matrix, so each row of the result is the row's probabilities, and what is
-masked can be seen. Results start as NaN.
+The values are the unit matrix, so each row of the result is the row's probabilities, and masked
+pairs are visible. Results start as NaN.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from torch.nn.attention.flex_attention import _vmap_for_bhqkv  # noqa: E402
 
 
 def as_numpy(value: Any) -> Any:
-    """A captured tensor for the host; int64 and bfloat16 in types that NumPy and Tesela share."""
+    """A captured tensor for the host. int64 and bfloat16 become types that NumPy and Tesela
+    share."""
     if not isinstance(value, torch.Tensor):
         return value
     if value.dtype == torch.int64:
@@ -48,7 +49,7 @@ def probabilities(text: str, values: dict[str, Any], q: torch.Tensor, k: torch.T
 
 
 def reference(case: Case, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """What is kept, and the probabilities, by PyTorch's vmap."""
+    """The kept pairs and the probabilities, by PyTorch's vmap."""
     places = [torch.arange(n) for n in scores.shape]
     kept = torch.ones(scores.shape, dtype=torch.bool)
     with TransformGetItemToIndex():
@@ -62,14 +63,14 @@ def reference(case: Case, scores: torch.Tensor) -> tuple[torch.Tensor, torch.Ten
 
 
 class FlexFunctions(unittest.TestCase):
-    """One test for each of flex_functions.CASES."""
+    """One test for each function of flex_functions.CASES."""
 
     def check(self, case: Case) -> None:
         generator = torch.Generator().manual_seed(1)
         q = torch.randn(B, H, case.queries, 16, generator=generator)
         k = torch.randn(B, H, case.keys, 16, generator=generator)
         if case.score is None:
-            q.zero_()  # all scores are 0: what is kept has the same share
+            q.zero_()  # all scores are 0, so all kept pairs have the same share
         kept, expected = reference(case, q @ k.mT)
         self.assertTrue(kept.any())
         text, values = trace_flex(case.mask, case.score)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Functions that use jax.numpy, traced and run by Tesela, beside jax.vmap of the function."""
+"""Functions that use jax.numpy, traced and run by Tesela, compared with jax.vmap of them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class JaxFunctions(unittest.TestCase):
         self.score(lambda s, q, k: jnp.where(q >= k, s, -1e9) + lax.rsqrt(1.0 + s * s))
 
     def test_what_cannot_be_traced(self) -> None:
-        with self.assertRaisesRegex(TraceError, "'jax.sort' is no function that can be traced"):
+        with self.assertRaisesRegex(TraceError, "the function 'jax.sort' cannot be traced"):
             trace(lambda q, k: jnp.sort(q) > k)
         with self.assertRaisesRegex(TraceError, "trace_jax_test.py"):
             trace(lambda q, k: lax.cond(q > k, lambda: True, lambda: False))

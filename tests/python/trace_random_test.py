@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random Python functions of integers, beside what Python makes of them for each query and key."""
+"""Random Python functions of integers, compared with Python's own result for each pair."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUERIES, KEYS, FUNCTIONS = 12, 16, int(os.environ.get("TESELA_RANDOM_FUNCTIONS",
 
 
 class Table:
-    """A captured table, as Python reads it: what is traced is a NumPy array."""
+    """A captured table for Python's evaluation; the traced function gets a NumPy array."""
 
     def __init__(self, generator: random.Random) -> None:
         self.values = [generator.randrange(-5, 20) for _ in range(16)]

@@ -1,8 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: N803, N806 - H and Sq are called so in the language
-"""What Python functions become: texts, parameters, traces that are found again, errors at the
-user's line. Needs NumPy only; PyTorch is trace_flex_test.py's, JAX trace_jax_test.py's.
+# ruff: noqa: N803, N806 - H and Sq are the language's names
+"""The results of tracing Python functions: texts, parameters, traces that are found again, and
+errors at the user's line. Needs only NumPy; trace_flex_test.py tests PyTorch, trace_jax_test.py
+JAX.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FLAG = True
 
 
 def body(function: Any, **arguments: Any) -> str:
-    """The statements of a function's text, which the library accepts."""
+    """The statements of a function's text. The library must accept the text."""
     text, _ = trace(function, arguments)
     tesela.variant(text)
     return re.sub(" +", " ", "; ".join(line.strip() for line in text.splitlines()[1:-1]))
@@ -430,31 +431,31 @@ class Errors(unittest.TestCase):
         def inner(x: Any) -> Any:
             return x.sort()  # in here
 
-        self.check(lambda q, k: inner(q) > k, "'.sort' is no attribute", "# in here")
+        self.check(lambda q, k: inner(q) > k, "value has no attribute '.sort'", "# in here")
 
     def test_each(self) -> None:
         self.check(lambda q, k: {q: 1}[k], "key of a dictionary")
         self.check(lambda q, k: q in {1, 2}, "in a set")
         self.check(lambda q, k: sum(range(q)) == k, "range()")
         self.check(lambda q, k: np.array([1, 2])[q] == k, "make it outside of the function")
-        self.check(lambda q, k: np.sort(q) > k, "'numpy.sort' is no function that can be traced")
+        self.check(lambda q, k: np.sort(q) > k, "the function 'numpy.sort' cannot be traced")
         self.check(lambda q, k: np.tahn(q) > k, "has no attribute 'tahn'")
-        self.check(lambda s: s.tahn(), "'.tahn' is no attribute")
+        self.check(lambda s: s.tahn(), "no attribute '.tahn'")
         self.check(lambda q, k: q > 2**40, "does not fit an i32")
         self.check(lambda q, k: q > "a", "combined with str")
-        self.check(lambda s, q: TABLE[s] + s, "an index is an integer, but an f32")
-        self.check(lambda s, q: TABLE[q > 1] + s, "an index is an integer, but a bool")
+        self.check(lambda s, q: TABLE[s] + s, "an index must be an integer, this one is f32")
+        self.check(lambda s, q: TABLE[q > 1] + s, "an index must be an integer, this one is bool")
         self.check(lambda s, q: TABLE[q, q] + s, "a tensor with 1 axes was read with 2 indices")
-        self.check(lambda s, q: s if TABLE else 0, "a whole tensor is no condition")
+        self.check(lambda s, q: s if TABLE else 0, "a whole tensor is not a condition")
         self.check(lambda s, q: TABLE + s, "returns a tensor with 1 axes")
         self.check(lambda s, q: TABLE.max() + s, "the max of a whole tensor")
         self.check(lambda q, k: None, "returns nothing")
         self.check(lambda q, k: "a", "returns str")
         self.check(lambda s: s > 0, "the mask depends on the score")
-        self.check(lambda q, k, window: q > k + window, "'window' is no index and has no value")
+        self.check(lambda q, k, window: q > k + window, "'window' is not an index and has no value")
         self.check(lambda q, K: q > K, "did you mean 'k'?")
         self.check(lambda q, k: q > undefined, "NameError")  # noqa: F821
-        self.check(lambda s: s & 1, "an f32 stands here")
+        self.check(lambda s: s & 1, "an operand is f32")
         self.check(lambda q, w: q > w, "elements of the tensor 'w' are float64", w=np.zeros(3))
 
     def test_more_ways_than_the_limit(self) -> None:
@@ -465,7 +466,7 @@ class Errors(unittest.TestCase):
                     count += 1
             return count > k
 
-        self.check(ways, "more than 64 ways", "if q > i:")
+        self.check(ways, "more than 64 paths", "if q > i:")
 
     def test_a_changed_tensor(self) -> None:
         def function(s: Any, q: Any) -> Any:

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The examples of docs/hugging-face.md run, one after the other, and print what the page says."""
+"""The examples of docs/hugging-face.md run in order, and print what the page says."""
 
 from __future__ import annotations
 

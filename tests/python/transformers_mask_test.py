@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Masks of transformers as objects, what a layer may give, and what is refused."""
+"""Masks of transformers as objects, what a layer may pass, and refusals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Mask = tesela.transformers.Mask
 
 
 class Layer(torch.nn.Module):
-    """A layer that only has what attention looks at."""
+    """A layer with only the attributes that attention reads."""
 
     is_causal = False
     num_key_value_groups = 3
@@ -73,7 +73,7 @@ def test_a_mask_without_padding_reads_no_tensor() -> None:
 
 
 def test_values_compile_nothing() -> None:
-    """A decoding step has the text of the step before."""
+    """A decoding step has the text of the previous step."""
     make = tesela.transformers.attention_mask
     function = masking_utils.sliding_window_causal_mask_function
     one = make(1, 1, 32, 31, 0, function(8))
@@ -116,7 +116,8 @@ def test_masks(name: str) -> None:
 
 
 def test_key_offset() -> None:
-    """A sliding cache has lost the first keys; the padding counts from the first position."""
+    """A sliding cache has dropped the first keys, but the padding counts from the first
+    position."""
     q, k, v = inputs(queries=5, keys=20)
     padding = torch.ones(2, 60, dtype=torch.bool)
     padding[0, :44] = False
@@ -215,7 +216,7 @@ def test_4d_mask_of_the_user() -> None:
     torch.testing.assert_close(ours, eager, rtol=1e-4, atol=2e-5)
 
 
-# torch.compile, whose backend "eager" makes graphs and compiles nothing of them.
+# torch.compile. Its backend "eager" makes graphs and does not compile them.
 
 
 def test_compiled_model() -> None:
@@ -233,7 +234,7 @@ def test_compiled_model() -> None:
 
 
 def test_generate_compiles_without_breaks() -> None:
-    """A step with a static cache is one graph: its mask is an argument."""
+    """A step with a static cache is one graph, with the mask as an argument."""
     model = tools.made(tools.DECODERS["Gemma 2"])
     ids, mask = tools.tokens(2, 13), tools.padding([13, 9], "left")
     compiling = CompileConfig(fullgraph=True, backend="eager", mode=None)
@@ -247,7 +248,7 @@ def test_generate_compiles_without_breaks() -> None:
     assert torch.equal(ours, wanted)
 
 
-# What is refused
+# Refusals
 
 
 def test_refused() -> None:

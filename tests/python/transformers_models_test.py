@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of transformers give with Tesela what they give with eager attention."""
+"""With Tesela, models of transformers give the same results as with eager attention."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(eager: Any, ours: Any) -> None:
 
 
 def differs(one: Any, other: Any) -> None:
-    """The control: what the test is about has an effect that it would notice."""
+    """A control: the tested feature changes results by more than the tolerance."""
     assert (one - other).abs().max() > 1e-2
 
 
@@ -68,7 +68,7 @@ def test_logits_of_encoder(encoder: Any, side: str | None) -> None:
     logits(encoder, side)
 
 
-# GPT-OSS does not tell the functions that make its masks where sequences begin.
+# GPT-OSS does not tell its mask functions where sequences begin.
 @pytest.mark.parametrize("name", [name for name in tools.DECODERS if name != "GPT-OSS"])
 def test_packed_sequences(name: str) -> None:
     decoder = tools.made(tools.DECODERS[name])
@@ -121,7 +121,7 @@ def test_generate_until_the_window_is_full(name: str, cache: str) -> None:
 
 
 def test_chunks_of_a_prompt(decoder: Any) -> None:
-    """Several queries behind a cache that has keys already."""
+    """Several queries after a cache with keys."""
     ids = tools.tokens(2, 21)
 
     def chunked() -> Any:

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small random models of transformers, for the tests of the layer over it."""
+"""Small random models of transformers for the tests of tesela.transformers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import transformers
 WINDOW = CHUNK = 8
 VOCABULARY = 97
 
-# With small weights all scores are alike, and no test would notice a mask.
+# With small weights all scores would be similar, and no test would notice a mask.
 _SPREAD = 0.3
 
 _SIZES = {
@@ -189,7 +189,7 @@ def padding(lengths: list[int], side: str) -> torch.Tensor:
 
 
 def both(model: Any, function: Callable[[], torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
-    """What eager attention gives, and Tesela."""
+    """The results of eager attention, and of Tesela."""
     results = []
     for name in ("eager", "tesela"):
         model.set_attn_implementation(name)

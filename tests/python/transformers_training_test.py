@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of transformers train with Tesela as they do with PyTorch's attention, on the CPU."""
+"""With Tesela, models of transformers train as with PyTorch's attention, on the CPU."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ tesela.transformers.register()
 
 
 def gradients(model: Any, implementation: str, mask: Any) -> dict[str, Any]:
-    """By parameter, of the loss of the next tokens."""
+    """The gradients of the loss of the next tokens, by parameter."""
     ids = tools.tokens(len(LENGTHS), max(LENGTHS))
     model.set_attn_implementation(implementation)
     model.zero_grad()
     with poisoned():
-        # The first token is guessed behind padding: by a query without keys.
+        # The first token is predicted from padding, by a query without keys.
         labels = ids if mask is None else ids.masked_fill(mask.roll(1, 1) * mask == 0, -100)
         model(ids, attention_mask=mask, labels=labels, use_cache=False).loss.backward()
     return {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
@@ -47,7 +47,7 @@ def test_gradients_of_all_parameters(name: str, side: str | None) -> None:
 
 
 def losses(implementation: str, is_compiled: bool = False, checkpointing: bool = False) -> Any:
-    """Of six steps from the same weights, over the same tokens."""
+    """The losses of six steps from the same weights, on the same tokens."""
     model = tools.made(tools.DECODERS["Llama"]).train()
     model.set_attn_implementation(implementation)
     if checkpointing:
@@ -70,6 +70,6 @@ def losses(implementation: str, is_compiled: bool = False, checkpointing: bool =
 )
 def test_losses_are_those_of_sdpa(way: dict[str, bool]) -> None:
     wanted = losses("sdpa")
-    assert wanted[-1] < wanted[0] - 0.1  # it learns
+    assert wanted[-1] < wanted[0] - 0.1  # the model learns
     torch.compiler.reset()
     torch.testing.assert_close(losses("tesela", **way), wanted, rtol=1e-4, atol=1e-4)

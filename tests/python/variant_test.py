@@ -117,7 +117,7 @@ def test_a_text_in_one_line_is_the_same_variant() -> None:
 
 
 def test_two_threads_load_one_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both find that it is not known; the place of one must not be another text's later."""
+    """Both threads find that the text is not known. One text must not get the other's place."""
     texts = [f"attention loaded_{name} {{ mask = q >= k }}" for name in ("first", "second")]
     both = Barrier(2)
     read = _variant._read

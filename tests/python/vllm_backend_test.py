@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The example of a backend for vLLM, by vLLM's own classes where it is installed.
+"""Tests the example of a backend for vLLM, with vLLM's own classes if vLLM is installed.
 
-Else by a stand-in that has their names (vllm_stand_in.py).
+Otherwise with a stand-in that has the same names (vllm_stand_in.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ vllm_backend = load()
 
 
 class Layer(NamedTuple):
-    """What a model's layer asks for."""
+    """The options of a model's layer."""
 
     window: int | None = None
     slopes: list[float] | None = None
@@ -96,7 +96,7 @@ def test_steps_of_a_server(name: str, dtype: torch.dtype) -> None:
         layer.cap,
         **({} if layer.sinks is None else {"sinks": layer.sinks}),
     )
-    # [pages, heads, page, 2 D] of memory in which the rows of pages follow one another.
+    # [pages, heads, page, 2 D], in memory where the rows of all pages follow one another.
     memory = torch.full((PAGES, PAGE, HKV, 2 * D), torch.nan, dtype=dtype)
     if layer.is_narrow:
         memory = memory.to(torch.float8_e4m3fn).view(torch.uint8)

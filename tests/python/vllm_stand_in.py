@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A stand-in for vLLM: the names that examples/vllm_backend.py imports, and nothing behind them.
+"""A stand-in for vLLM: the names that examples/vllm_backend.py imports, without functions.
 
-It is what vLLM's classes look like to a backend in version 0.33, written from its interface. It
-shows that the example computes what the interface asks for, and not that vLLM itself runs it.
+It imitates vLLM's classes as a backend sees them in version 0.33, written from its interface. So
+the tests show that the example computes what the interface asks for, not that vLLM runs it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CommonAttentionMetadata:
 
 
 def install() -> None:
-    """Where vLLM is not installed."""
+    """Installs the stand-in. Only called if vLLM is not installed."""
     names = ["vllm", "vllm.v1", "vllm.v1.attention", "vllm.v1.attention.backend"]
     for name in [*names, "vllm.v1.kv_cache_layout"]:
         sys.modules[name] = ModuleType(name, __doc__)

@@ -26,7 +26,7 @@ def angles(rotary: int, most: int = 40) -> tuple[Array, Array]:
 
 
 def turned(x: Array, positions: Array, rotary: int, interleaved: bool) -> Array:
-    """[tokens, heads, D] by the formula of complex numbers, in double precision."""
+    """Rotates [tokens, heads, D] by complex multiplication, in double precision."""
     cos, sin = (each.astype(np.float64)[positions][:, None] for each in angles(rotary))
     x = x.astype(np.float64).copy()
     part = x[..., :rotary]
@@ -40,7 +40,7 @@ def turned(x: Array, positions: Array, rotary: int, interleaved: bool) -> Array:
 
 
 def inputs(dtype: Any) -> tuple[Array, Array, Array, Array, Array]:
-    """q, k, v, slots, positions; three tokens go nowhere."""
+    """q, k, v, slots, positions. Three tokens have no slot."""
     q = random(TOKENS, H, D, seed=1, dtype=dtype)
     k = random(TOKENS, HKV, D, seed=2, dtype=dtype)
     v = random(TOKENS, HKV, DV, seed=3, dtype=dtype)
@@ -176,12 +176,12 @@ def test_errors_are_sentences() -> None:
             tesela.write_pages(q, k, v, *pages, slots=slots, **more)
 
     says("cos, sin and positions belong together", *pools, cos=cos, sin=sin)
-    says("k_scale is missing: pages of 8 bits have one", *narrow)
+    says("k_scale is missing: pages of 8 bits need it", *narrow)
     says("k_scale is given, and the pages' elements have more than 8 bits", *pools, k_scale=1.0)
     says("at most 16 pairs", *pools, cos=cos[:, :8], sin=sin, positions=positions)
     says("v_pages has the shape (6, 16, 2)", pools[0], pools[1][..., 0])
-    says("k_pages's pages do not follow one another", pools[0][:, :8], pools[1])
-    says("out is q, whose columns are read while others are written", *pools, out=q.view())
+    says("k_pages's pages must follow one another", pools[0][:, :8], pools[1])
+    says("out is q, but q is still read while out is written", *pools, out=q.view())
     says("k_scale has the shape (0,)", *narrow, k_scale=np.zeros(0, np.float32), v_scale=1.0)
     with pytest.raises(tesela.InvalidArgumentError, match="has the axis 0 extent 71, q has 0"):
         none = (each[None][:0] for each in (q, k, v))

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles random variants and holds each against the interpreter, on the host or on a GPU; or
-// those that were kept, from their files. Links libtesela.so alone.
+// Compiles random variants and compares each with the interpreter, on the host or on a GPU. Or it
+// replays kept variants from their files. Links only libtesela.so.
 //
 //===----------------------------------------------------------------------===//
 #include "../TestContext.h"
@@ -30,24 +30,24 @@ using namespace tesela;
 
 namespace {
 
-constexpr int skipped = 77; // as CTest is told
+constexpr int skipped = 77; // CTest's exit code for a skipped test
 
 struct Options {
   int count = 200;
   uint64_t seed = 1;
   std::string device = "host";
   std::string target;
-  std::string replay;    ///< a folder of kept texts, or one of them
-  std::string keep;      ///< where texts that fail are kept
-  std::string algorithm; ///< of the gradients; empty: attention itself
+  std::string replay;    ///< a folder of kept texts, or one of its files
+  std::string keep;      ///< the folder where failing texts are kept
+  std::string algorithm; ///< for gradients; empty: attention itself
   int threads = 0;
-  double seconds = 0;  ///< no new case is begun behind them; 0: no limit
-  bool verify = false; ///< on a GPU, too
-  bool pages = false;  ///< keys and values in random pages, too
+  double seconds = 0;  ///< no new case begins after this time; 0: no limit
+  bool verify = false; ///< also verify first launches, on a GPU
+  bool pages = false;  ///< also test keys and values in random pages
   bool print = false;
 };
 
-/// The case that this thread is at. A crash of the compiler tells of it.
+/// The seed of this thread's present case. If the compiler crashes, it is printed.
 thread_local uint64_t currentSeed = 0;
 
 void tellOfCrash(int signal) {
@@ -61,10 +61,10 @@ void tellOfCrash(int signal) {
 
 struct Case {
   uint64_t seed = 0;
-  std::string name, text; ///< the text is made from the seed where it is empty
+  std::string name, text; ///< if the text is empty, the seed makes it
 };
 
-/// What all cases had; each thread adds to it.
+/// Counts over all cases. Each thread adds to it.
 struct Tally {
   std::atomic<int64_t> launches = 0, pairs = 0, kept = 0, nanRows = 0, partial = 0, undefined = 0;
   std::atomic<int64_t> compileMicroseconds = 0, checkMicroseconds = 0;
@@ -74,7 +74,8 @@ class Run {
 public:
   Run(const Options &options, const Context &context) : options(options), context(context) {}
 
-  /// How many fail. `begun`: how many the time was enough for.
+  /// Runs the cases and returns how many fail. `begun`: how many were begun before the time was
+  /// over.
   int all(const std::vector<Case> &cases, size_t &begun);
   Tally tally;
 
@@ -200,7 +201,7 @@ int Run::all(const std::vector<Case> &cases, size_t &begun) {
     return options.seconds > 0 && microsecondsSince(start) > int64_t(1e6 * options.seconds);
   };
   auto work = [&] {
-    // A case that is taken is run, so those that are run are the first ones.
+    // Cases are taken in order, so the cases that ran are the first ones.
     for (size_t at = 0; !isLate() && (at = next++) < cases.size();) {
       ++started;
       std::string text = cases[at].text;
@@ -223,7 +224,7 @@ int Run::all(const std::vector<Case> &cases, size_t &begun) {
   return failed;
 }
 
-/// A kept text begins with "// seed NUMBER".
+/// Reads a kept text, which begins with "// seed NUMBER".
 bool readCase(const std::filesystem::path &path, std::vector<Case> &cases) {
   std::ifstream file(path);
   std::string text(std::istreambuf_iterator<char>(file), {});
@@ -234,7 +235,7 @@ bool readCase(const std::filesystem::path &path, std::vector<Case> &cases) {
   return true;
 }
 
-/// False where a file cannot be read, which is said.
+/// Prints an error and returns false if a file cannot be read.
 bool readCases(const std::string &place, std::vector<Case> &cases) {
   std::vector<std::filesystem::path> paths;
   if (std::filesystem::is_directory(place)) {
@@ -299,10 +300,10 @@ int main(int argc, char **argv) {
   }
 
   ContextOptions contextOptions = testContextOptions(options.device);
-  // Every row is checked here anyway.
+  // This program checks every row anyway.
   contextOptions.verify =
       options.verify || (options.device == "host" && options.algorithm.empty() && !options.pages);
-  contextOptions.threads = 1; // the threads are taken by whole cases
+  contextOptions.threads = 1; // the threads run whole cases
   Result<Context> context = Context::create(contextOptions);
   if (!context) {
     std::fprintf(stderr, "skipped: %s\n", context.error().message().c_str());

@@ -11,10 +11,10 @@
 namespace tesela {
 
 Number Numbers::rounded(Number number) {
-  // f32 holds 24 bits.
+  // An f32 has 24 significant bits.
   if (number.isExact() && std::ldexp(number.magnitude, number.bits) >= 0x1p24)
     number.bits = -1;
-  // Twice the unit roundoff: a sum that is taken apart rounds its terms as well.
+  // Twice the unit roundoff, because a sum that is decomposed also rounds its terms.
   if (!number.isExact())
     number.error += number.magnitude * 0x1p-23;
   return number;

@@ -12,42 +12,42 @@ namespace tesela {
 /// The text of an i32.
 struct Integer {
   std::string text;
-  double magnitude = 0; ///< none is larger
+  double magnitude = 0; ///< a bound of the absolute value
 };
 
-/// The text of an f32 in a score, and how well a kernel computes it.
+/// The text of an f32 in a score, and how exactly a kernel computes it.
 struct Number {
   std::string text;
-  /// A bound of its terms, signs ignored: a kernel may add them up in any order.
+  /// A bound of the sum of the terms' absolute values: a kernel may add the terms in any order.
   double magnitude = 0;
-  /// How far a kernel may be from the value in double.
+  /// A bound of the difference between a kernel's value and the value in double.
   double error = 0;
-  /// It is a multiple of 2^-bits that f32 holds exactly, in any order of operations; -1: it need
-  /// not be.
+  /// The value is a multiple of 2^-bits that f32 represents exactly, for any order of operations.
+  /// -1 means that this is not known.
   int bits = -1;
 
   bool isExact() const { return bits >= 0; }
 };
 
-/// The bounds that the instructions of a score keep: those of docs/numerics.md on a GPU, or those
-/// of an exact score and of the host.
+/// Error bounds of the instructions of a score: on a GPU those of docs/numerics.md, or those of an
+/// exact score and of the host.
 class Numbers {
 public:
   explicit Numbers(bool approximates) : approximates(approximates) {}
 
   static Number literal(std::string text, double magnitude, int bits);
   static Number ofInteger(const Integer &integer);
-  /// `s` of normal q and k.
+  /// `s` for normal random q and k.
   static Number score();
 
   Number sum(const Number &a, const char *op, const Number &b) const;
   Number product(const Number &a, const Number &b) const;
   /// a / (abs(b) + 1).
   Number quotient(const Number &a, const Number &b) const;
-  /// Times a power of two, so that the magnitude is at most `magnitude` and the error at most
+  /// `a` times a power of two, so that the magnitude is at most `magnitude` and the error at most
   /// `error`.
   Number scaled(const Number &a, double magnitude, double error = 1) const;
-  /// One of `a` and `b`, whatever decides: `text`.
+  /// The expression `text`, whose value is that of `a` or of `b`.
   static Number either(std::string text, const Number &a, const Number &b);
   static Number negated(const Number &a);
 
@@ -58,9 +58,9 @@ public:
   /// log(abs(a) + 0.5), sqrt(abs(a) + 1).
   Number log(const Number &a) const;
   Number root(const Number &a) const;
-  /// max(f(a), b) of an exact a, whose root or logarithm may be NaN or -inf and then gives way.
+  /// max(f(a), b) for an exact a. f is a root or a logarithm; NaN and -inf give b.
   Number guarded(const char *function, const Number &a, const Number &b) const;
-  /// Of an exact number.
+  /// floor of an exact number.
   static Number floor(const Number &a);
 
 private:

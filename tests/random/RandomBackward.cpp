@@ -10,7 +10,7 @@
 
 namespace tesela {
 
-/// Streams of RandomSource: behind those of RandomLaunch.cpp.
+/// Streams of RandomSource, after those of RandomLaunch.cpp.
 static constexpr uint64_t gradientOptionStream = 8, gradientLaunchStream = 9;
 
 KernelOptions randomGradientOptions(uint64_t seed, bool isGpu, const std::string &algorithm) {
@@ -60,7 +60,7 @@ Status RandomBackward::attend() {
   Result<Reference> forward = hostReference(attention, arguments(/*onDevice=*/false), 1);
   if (!forward)
     return forward.error();
-  // Not the base: where a score jumps, it has other pairs.
+  // Not the base: at jumps of a score it belongs to other pairs.
   for (size_t i = 0; i < forward->ref.size(); ++i)
     store(o.host(), int64_t(i), forward->ref[i]);
   for (size_t row = 0; row < forward->lse.size(); ++row)
@@ -84,7 +84,7 @@ Status RandomBackward::prepareGradients(uint64_t seed, int number) {
     return status;
   fillNormal(dO.host(), random.next() % 1000000);
   fillNormal(dlse.host(), random.next() % 1000000);
-  // That of a row without keys counts nowhere.
+  // The logarithm of a row without keys has no gradient.
   const auto *logarithms = static_cast<const float *>(lse.host().data);
   for (int64_t row = 0; row < B * H * Sq; ++row)
     if (logarithms[row] == -std::numeric_limits<float>::infinity() && random.chance(50))

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The launches of a seed are those of RandomLaunch.h, of the gradients of q, k and v. O and its
-// logarithms come from the interpreter, so that a fault is one of the gradients.
+// Launches of the gradients of q, k and v, with the inputs of RandomLaunch.h for the same seed. O
+// and its logarithms come from the interpreter, so that any fault is one of the gradients.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_RANDOM_RANDOMBACKWARD_H
@@ -14,10 +14,10 @@
 
 namespace tesela {
 
-/// As randomOptions(), for the gradients: with larger head dimensions.
+/// Like randomOptions(), for the gradients: also with larger head dimensions.
 KernelOptions randomGradientOptions(uint64_t seed, bool isGpu, const std::string &algorithm);
 
-/// One launch of the gradients. Of a third a loss of the logarithms is a part, too.
+/// One launch of the gradients. In a third of the launches the loss also depends on the logarithms.
 class RandomBackward : public RandomLaunch {
 public:
   static Result<std::unique_ptr<RandomLaunch>> create(const Context &context,
@@ -25,16 +25,16 @@ public:
                                                       const VariantInfo &info, uint64_t seed,
                                                       int number);
 
-  /// Poisons dq, dk, dv and, on a GPU, the workspace before.
+  /// Before the launch it poisons dq, dk, dv and, on a GPU, the workspace.
   Status launch(const Kernel &kernel, std::mutex &device) override;
-  /// Holds dq, dk and dv against the interpreter by compareGradient()'s rule. Where a gradient must
-  /// be NaN or infinite somewhere, nothing is held and isUndefined is set.
+  /// Compares dq, dk and dv with the interpreter by compareGradient()'s rule. If a gradient must be
+  /// NaN or infinite somewhere, nothing is compared and isUndefined is set.
   std::string check() override;
 
 private:
   using RandomLaunch::RandomLaunch;
   Status prepareGradients(uint64_t seed, int number);
-  /// O and its logarithms, by the interpreter.
+  /// Computes O and its logarithms with the interpreter.
   Status attend();
   LaunchArguments gradientArguments(bool onDevice);
 

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The derivatives of random scores and sinks, as texts of the language, against finite differences.
-// Both are computed by the interpreter in double precision, so the texts are parsed on the way.
+// Compares the derivatives of random scores and sinks, which are texts of the language, with finite
+// differences. The interpreter computes both in double precision. So the texts are parsed, too.
 //
-// A difference is trusted where differences over several steps agree. Where none do, the value lies
-// at a kink or a jump of the score, or is not finite: it is counted, and not held against the text.
+// A difference is trusted if differences over several steps agree. If none agree, the value is at a
+// kink or a jump of the score, or it is not finite. Such points are counted, but not compared.
 //
 //===----------------------------------------------------------------------===//
 #include "RandomSource.h"
@@ -31,16 +31,16 @@ using namespace tesela;
 
 namespace {
 
-/// What all texts had.
+/// Counts over all texts.
 struct Tally {
-  int64_t derivatives = 0; ///< of a point, that were compared
-  int64_t nonzero = 0;     ///< of them
-  int64_t atKinks = 0;     ///< of a point where no difference could be trusted
-  int64_t infinite = 0;    ///< of a point where the derivative is infinite or NaN, the value is not
-  int64_t notFinite = 0;   ///< of a point where the value is infinite or NaN
+  int64_t derivatives = 0; ///< compared derivatives, one for each point
+  int64_t nonzero = 0;     ///< those of them that are not 0
+  int64_t atKinks = 0;     ///< points at which no difference could be trusted
+  int64_t infinite = 0;    ///< points with a finite value and an infinite or NaN derivative
+  int64_t notFinite = 0;   ///< points at which the value is infinite or NaN
 };
 
-/// A launch of a variant, with values that one may change.
+/// A launch of a variant with values that can be changed.
 class Launch {
 public:
   Launch(Variant given, RandomSource &random) : variant(std::move(given)) {
@@ -55,15 +55,15 @@ public:
       fill(i, random);
   }
 
-  /// f16 and bf16 tensors are f32 here: a step would be lost in their rounding.
+  /// The variant with f32 in place of f16 and bf16, whose rounding would hide a step.
   Variant variant;
   Bindings bindings;
-  /// Of float tensors, and of other ones.
+  /// The values of float tensors, and of the others.
   std::vector<std::vector<float>> numbers;
   std::vector<std::vector<int32_t>> others;
 
 private:
-  /// Multiples of 2^-12, to which a step of 2^-14 can be added exactly.
+  /// A multiple of 2^-12, so that adding a step of 2^-14 is exact.
   static float number(RandomSource &random) {
     return std::ldexp(float(random.between(-12000, 12000)), -12);
   }
@@ -94,7 +94,7 @@ private:
       for (int64_t n = 0; n < count; ++n)
         numbers[i].push_back(number(random));
       binding.capture.data = numbers[i].data();
-    } else { // a bool is a byte: of which the first is looked at
+    } else { // a bool has one byte
       for (int64_t n = 0; n < count; ++n)
         others[i].push_back(parameter.type == ElementType::boolean
                                 ? int32_t(random.next() & 0x01010101)
@@ -106,7 +106,7 @@ private:
   std::map<std::string, int32_t> extents;
 };
 
-/// "slope: f32[H, 2*Sk-1]": what a text needs to be parsed again.
+/// "slope: f32[H, 2*Sk-1]": the declaration with which a text can be parsed again.
 std::string declaration(const Parameter &parameter) {
   std::string text = parameter.name + ": " + std::string(elementTypeName(parameter.type));
   for (size_t axis = 0; axis < parameter.extents.size(); ++axis) {
@@ -128,12 +128,12 @@ class Check {
 public:
   Check(Launch &launch, RandomSource &random, Tally &tally)
       : launch(launch), random(random), tally(tally) {
-    // Where the score is finite, if some of these are such pairs.
+    // Draws again until the score is finite at the point, at most ten times.
     for (int draw = 0; draw < 10 && (draw == 0 || !std::isfinite(valueOfVariant())); ++draw)
       choosePair();
   }
 
-  /// Of the score, or of the sink. Empty, or what is wrong.
+  /// Checks a derivative of the score or of the sink. Empty, or what is wrong.
   std::string run(const Derivatives &derivatives, bool ofSink) {
     isSink = ofSink;
     lets.clear();
@@ -185,7 +185,7 @@ private:
       });
     if (launch.numbers[number].empty())
       return "";
-    // Of an element that a read gives, or of any.
+    // With respect to an element that a read gives, or to any element.
     const PartialDerivative &chosen = *random.pick(partials);
     std::vector<int64_t> element;
     for (size_t axis = 0; axis < binding.capture.extents.size(); ++axis) {
@@ -213,7 +213,7 @@ private:
     });
   }
 
-  /// `text` in the first round of each sum, which is the only one looked at.
+  /// `text` in the first iteration of each sum. Only that one is tested.
   static std::string oneRound(const PartialDerivative &partial, const std::string &text) {
     std::string whole = "0.0 + (" + text + ")";
     for (size_t i = partial.rounds.size(); i-- > 0;) {
@@ -223,7 +223,7 @@ private:
     return whole;
   }
 
-  /// The sum of what the read gives to `element` in all rounds.
+  /// The sum, over all iterations, of what the read gives to `element`.
   static std::string ofElement(const PartialDerivative &partial,
                                const std::vector<int64_t> &element,
                                const std::vector<int64_t> &extents) {
@@ -244,7 +244,7 @@ private:
   }
   double valueOfVariant() const { return value(launch.variant); }
 
-  /// The value of a text at the point; what is wrong where it cannot be parsed.
+  /// Evaluates a text at the point. Returns what is wrong if it cannot be parsed.
   std::string evaluate(const std::string &text, double &result) const {
     std::string whole = "attention derivative";
     for (size_t i = 0; i < launch.variant.parameters.size(); ++i)
@@ -258,11 +258,12 @@ private:
     return "";
   }
 
-  /// The derivative that differences over several steps agree on, with its error; false: they do
+  /// The derivative on which differences over several steps agree, with its error. False if they do
   /// not agree.
   static bool difference(const std::function<double(double)> &value, double &derivative,
                          double &error) {
-    // Two differences over h and h / 2 give one without the term in h².
+    // Richardson extrapolation: the differences over h and h / 2 combine to one without the term in
+    // h².
     auto central = [&](double step) { return (value(step) - value(-step)) / (2 * step); };
     std::vector<double> found;
     for (int exponent = -5; exponent >= -13; exponent -= 2) {
@@ -286,7 +287,7 @@ private:
       ++tally.notFinite;
       return "";
     }
-    // sqrt has an infinite slope at 0, log too: times 0 that is NaN.
+    // sqrt and log have an infinite slope at 0, which times 0 is NaN.
     if (!std::isfinite(analytic) && difference(value, derivative, error)) {
       ++tally.infinite;
       return "";
@@ -297,7 +298,7 @@ private:
     }
     ++tally.derivatives;
     tally.nonzero += derivative != 0;
-    // A term that cancels leaves its rounding behind; coefficients are rounded to f32.
+    // A term that cancels leaves its rounding error. Coefficients are rounded to f32.
     double tolerance = 10 * error + 1e-6 * (1 + std::fabs(derivative));
     if (std::fabs(analytic - derivative) <= tolerance)
       return "";
@@ -356,7 +357,7 @@ int main(int argc, char **argv) {
   int failed = 0, scores = 0;
   for (; scores < count; ++seed) {
     std::string text = randomVariant(seed, ElementType::f32);
-    if (text.find("score = ") == std::string::npos) // s itself
+    if (text.find("score = ") == std::string::npos) // the score is s itself
       continue;
     ++scores;
     if (print)

@@ -10,7 +10,7 @@
 
 namespace tesela {
 
-/// Streams of RandomSource; 1 is the generator's.
+/// Streams of RandomSource. Stream 1 is the generator's.
 enum Stream : uint64_t { optionStream = 2, constantStream = 3, launchStream = 4 }; // to 7
 
 KernelOptions randomOptions(uint64_t seed, bool isGpu) {
@@ -24,7 +24,7 @@ KernelOptions randomOptions(uint64_t seed, bool isGpu) {
   options.headDimQk = options.headDimV = random.pick(headDims);
   if (random.chance(10))
     options.headDimV = random.pick(headDims);
-  // Few queries: on a GPU the heads of a key/value head share rows.
+  // With few queries the heads of a key/value head share rows on a GPU.
   options.expectedQueries = random.chance(20) ? 1 : 0;
   return options;
 }
@@ -99,7 +99,7 @@ void RandomLaunch::fill(const VariantParameter &parameter, const Tensor &tensor,
                                                     : isNarrow ? random.below(4)
                                                                : random.between(-20, 340);
       break;
-    case ElementType::boolean: // every byte but 0 is true
+    case ElementType::boolean: // every byte except 0 means true
       static_cast<uint8_t *>(tensor.data)[offset] =
           (isSorted ? run % 2 : random.below(2)) ? uint8_t(1 << random.below(8)) : 0;
       break;
@@ -119,7 +119,7 @@ void RandomLaunch::fill(const VariantParameter &parameter, const Tensor &tensor,
 // Tensors
 //===----------------------------------------------------------------------===//
 
-/// Poisoned behind the tensor.
+/// The number of poisoned bytes after a tensor.
 static constexpr size_t guardBytes = 256;
 
 Status RandomLaunch::allocate(Held &held, const Tensor &view) {
@@ -165,7 +165,7 @@ Status RandomLaunch::addParameter(const VariantParameter &parameter, RandomSourc
   Tensor view;
   view.type = parameter.type;
   view.rank = int(parameter.extents.size());
-  // The axes in memory in some order, with gaps, and some again and again.
+  // The axes in memory in random order, with gaps; some axes have stride 0.
   std::vector<int> order;
   for (int axis = view.rank - 1; axis >= 0; --axis)
     order.insert(order.begin() + (random.chance(25) ? 0 : int(order.size())), axis);

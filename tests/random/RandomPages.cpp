@@ -11,10 +11,10 @@
 
 namespace tesela {
 
-/// Streams of RandomSource: behind those of RandomBackward.cpp, which has 9 to 12.
+/// Streams of RandomSource, after those of RandomBackward.cpp, which has 9 to 12.
 static constexpr uint64_t pagedOptionStream = 13, pagedLaunchStream = 14;
 
-/// Tokens behind the last sequence, which nothing reads or writes.
+/// Tokens after the last sequence. Nothing may read or write them.
 static constexpr int64_t restTokens = 3;
 
 Result<PagedKernels> compilePaged(const Context &context, const KernelOptions &options,
@@ -55,7 +55,7 @@ Result<PagedKernels> compilePaged(const Context &context, const KernelOptions &o
     shared.bindings.push_back(workers);
   }
   Status status = add("a shared prefix", shared, /*isRaggedOne=*/true);
-  // What it does not do, it says.
+  // A variant that a shared prefix does not support must be refused with a message.
   if (!status && status.error().message().find(
                      "prefix=shared computes the prefix as one sequence") == std::string::npos)
     return status.error();
@@ -67,7 +67,7 @@ Result<std::unique_ptr<RandomPages>> RandomPages::create(const Context &context,
                                                          const VariantInfo &info, uint64_t seed,
                                                          int number, const PagedKernels &kernels) {
   std::unique_ptr<RandomPages> launch(new RandomPages(context, options, kernels));
-  // Where queries end where keys end, they are those of the dense launch.
+  // If queries end where keys end, the queries are those of the dense launch.
   launch->isSquare = number % 2 == 0;
   if (Status status = launch->prepare(info, seed, number); !status)
     return status.error();
@@ -114,7 +114,7 @@ Status RandomPages::preparePages(uint64_t seed, int number) {
   for (size_t i = order.size(); i > 1; --i)
     std::swap(order[i - 1], order[size_t(random.below(int(i)))]);
 
-  // The prefix is all sequences', and some pages are the first one's, too.
+  // All sequences share the prefix. Some further pages belong to the first sequence, too.
   std::vector<int32_t> pagesOf(size_t(B * most), 0);
   for (int32_t &entry : pagesOf)
     entry = random.chance(50) ? std::numeric_limits<int32_t>::max() : int32_t(random.next());
@@ -138,7 +138,7 @@ Status RandomPages::preparePages(uint64_t seed, int number) {
   };
   for (auto [from, to, headDim] :
        {std::tuple(&k, &kPages, options.headDimQk), {&v, &vPages, options.headDimV}}) {
-    if (Status status = allocate(*to, pool(headDim)); !status) // all of it NaN
+    if (Status status = allocate(*to, pool(headDim)); !status) // all elements are NaN
       return status;
     for (int64_t b = 0; b < B; ++b)
       for (int64_t h = 0; h < Hkv; ++h)

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The launch of a seed once more, its keys and values in pages: in random order, some of them of
-// several sequences, NaN in all that no sequence has, and anything in the rest of the table. Held
-// against the interpreter are the dense kernel, the paged one, which has the same bits by the same
-// schedule, one that splits keys among a random number of work items, and one that shares a prefix
-// of random length.
+// Repeats the launch of a seed with keys and values in pages. The pages are in random order, and
+// some belong to several sequences. Memory of no sequence is NaN, and unused table entries are
+// random. It checks the dense kernel, the paged kernel (with the same schedule it must give the
+// same bits), a kernel that splits keys among a random number of work items, and one that shares a
+// prefix of random length.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_RANDOM_RANDOMPAGES_H
@@ -17,14 +17,14 @@
 
 namespace tesela {
 
-/// A kernel of the same attention.
+/// A kernel for the same attention.
 struct PagedKernel {
   std::string name; ///< for messages
   Kernel kernel;
   bool isPaged = true, isRagged = false, sharesPrefix = false;
 };
 
-/// All that a seed has: the dense kernel, and the paged one with its schedule; then others.
+/// The kernels of a seed: the dense one, the paged one with its schedule, and the others.
 struct PagedKernels {
   std::vector<PagedKernel> all;
   int page = 0;
@@ -41,7 +41,7 @@ public:
 
   /// Launches all kernels, one after the other.
   Status launchAll(std::mutex &device);
-  /// Holds all results. Empty, or what is wrong with which.
+  /// Checks all results. Empty, or what is wrong and in which kernel.
   std::string check() override;
 
 private:
@@ -59,8 +59,8 @@ private:
   int64_t prefix = 0;
   Held kPages, vPages, table, lengths, starts, prefixTable, prefixLength, positions, sequences,
       keys;
-  Held qTokens, oTokens, lseTokens; ///< of all sequences one after the other, and a rest
-  std::vector<Results> results;     ///< by kernel; empty: it was not launched
+  Held qTokens, oTokens, lseTokens; ///< all sequences one after the other, then unused tokens
+  std::vector<Results> results;     ///< one for each kernel; empty: not launched
 };
 
 } // namespace tesela

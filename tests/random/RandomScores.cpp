@@ -52,7 +52,7 @@ Number VariantGenerator::reducedNumber(int depth) {
   std::string rounds = bound();
   return inReduction([&] {
     Number term = tame(depth - 1);
-    // At most 8 rounds, each added with a rounding.
+    // At most 8 iterations, each with one rounding.
     Number number = {"sum(" + indices.back() + " < " + rounds + ": " + term.text + ")",
                      8 * term.magnitude, 8 * term.error, term.bits};
     if (!number.isExact() || std::ldexp(number.magnitude, number.bits) >= 0x1p24) {
@@ -66,7 +66,7 @@ Number VariantGenerator::reducedNumber(int depth) {
 Number VariantGenerator::tame(int depth) {
   if (ends(depth))
     return tameLeaf(depth);
-  // Larger ones only lose bits.
+  // Larger numbers would only lose bits.
   constexpr double large = 0x1p12;
   int kind = random.below(20);
   switch (kind) {

@@ -12,11 +12,11 @@
 
 namespace tesela {
 
-/// splitmix64 (Steele et al. 2014): unlike the standard library's distributions, the same with
-/// every compiler.
+/// splitmix64 (Steele et al. 2014). It gives the same numbers with every compiler, unlike the
+/// standard library's distributions.
 class RandomSource {
 public:
-  /// Numbers of one `stream` of a seed do not depend on how many another has drawn.
+  /// Numbers of one `stream` of a seed do not depend on how many numbers other streams have drawn.
   RandomSource(uint64_t seed, uint64_t stream)
       : state(seed * 0xd1b54a32d192ed03u + stream * 0x8cb92ba72f3d8dd7u) {
     next();

@@ -24,7 +24,7 @@ std::string VariantGenerator::extent() {
   if (random.chance(70))
     return name;
   std::string coefficient = pick({"", "2*", "3*"});
-  // Sequences shorter than 30 leave nothing; a name of its own has no such length.
+  // With -30 a tensor of shorter sequences has no elements. N and M are too short for it.
   std::string offset =
       name == "N" || name == "M" ? pick({"", "-1", "+1"}) : pick({"", "-1", "+1", "+7", "-30"});
   return coefficient + name + offset;
@@ -43,7 +43,7 @@ void VariantGenerator::declare() {
   for (int count = random.below(5); count > 0; --count) {
     RandomParameter capture{name(random.chance(30)), pick(types), false, {}};
     static const std::vector<int> ranks = {1, 1, 2, 2, 2, 3, 4};
-    int lengths = 0; // three of them together would be gigabytes
+    int lengths = 0; // at most two axes of lengths: three would take gigabytes
     for (int rank = pick(ranks); rank > 0; --rank) {
       std::string chosen = extent();
       bool isLength = chosen.find_first_of("SNM") != std::string::npos;
@@ -67,7 +67,7 @@ std::string VariantGenerator::boundExtent() {
   return binding ? pick(names(*binding)) : "";
 }
 
-/// An element of a captured tensor: mostly at indices that its axes have.
+/// An element of a captured tensor, mostly at indices within its axes.
 std::string VariantGenerator::element(const RandomParameter &parameter, int depth) {
   std::string text = parameter.name + "[";
   for (size_t axis = 0; axis < parameter.extents.size(); ++axis) {
@@ -91,7 +91,7 @@ std::string VariantGenerator::element(const RandomParameter &parameter, int dept
 //===----------------------------------------------------------------------===//
 
 constexpr double wholeI32 = 0x1p31;
-/// Of positions and lengths (RandomLaunch.h).
+/// A bound for positions and lengths (RandomLaunch.h).
 constexpr double position = 400;
 
 Integer VariantGenerator::integerLeaf() {
@@ -132,7 +132,7 @@ Integer VariantGenerator::integerLeaf() {
   return {isNegative ? "(-" + text + ")" : text, double(number)};
 }
 
-/// The number of rounds: the same for the launch, and small.
+/// The bound of a reduction: the same for the whole launch, and small.
 std::string VariantGenerator::bound() {
   if (random.chance(40))
     return std::to_string(random.between(0, 6));
@@ -223,9 +223,9 @@ Integer VariantGenerator::integer(int depth) {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// Whether a key lies in some places of a grid: by divisors that are larger than a tile's columns,
-/// of which kernels split a row instead of dividing each element, and by small ones, which make a
-/// pattern along the row. What it is compared with is a number, or follows from the row.
+/// Whether a key is in certain places of a grid. Divisors may be larger than a tile's columns: then
+/// kernels split a row instead of dividing each element. Small divisors make a pattern along the
+/// row. The other side of the comparison is a number, or it depends on the row.
 std::string VariantGenerator::placeInGrid() {
   std::string text =
       pick({"k", "k", "q - k", "k - q", "q + k", "k + 3", "k - 11", "300 - k", "Sk - k"});
@@ -239,7 +239,7 @@ std::string VariantGenerator::placeInGrid() {
       return p.type == ElementType::i32 && !p.isCapture() && !p.isWild();
     })
                                                 : nullptr;
-    if (scalar) // any number up to the divisor, or the parameter itself: 0 or less, too
+    if (scalar) // any number up to the divisor; or the parameter itself, which may be 0 or negative
       last = random.chance(70) ? "(" + scalar->name + " % " + last + " + 1)" : scalar->name;
     bool isQuotient = random.chance(50);
     text = "(" + text + (isQuotient ? " / " : " % ") + last + ")";
@@ -254,8 +254,8 @@ std::string VariantGenerator::placeInGrid() {
   return "(" + text + op + ofRow + ")";
 }
 
-/// A captured tensor of small numbers, or of sorted ones: one for each position of `extent`, mostly
-/// for each sequence or head of its own.
+/// A captured tensor of small or sorted numbers, with one number for each position of `extent`, and
+/// mostly a separate row for each sequence or head.
 RandomParameter &VariantGenerator::numbersOf(const char *extent) {
   std::vector<RandomParameter *> known;
   for (RandomParameter &each : numbered)
@@ -270,7 +270,8 @@ RandomParameter &VariantGenerator::numbersOf(const char *extent) {
   return numbered.emplace_back(RandomParameter{name, ElementType::i32, false, extents, true});
 }
 
-/// Its element at the row's or the column's own position, or at the number that another one holds.
+/// Its element at the row's or the column's position, or at the number that another tensor has
+/// there.
 std::string VariantGenerator::numberAt(const char *index) {
   RandomParameter &capture = numbersOf(index == std::string("q") ? "Sq" : "Sk");
   std::string leading = capture.extents.size() == 1 ? ""
@@ -284,8 +285,8 @@ std::string VariantGenerator::numberAt(const char *index) {
   return outer.name + "[" + leading + read + "]";
 }
 
-/// Conjunctions joined by ||, each of some of: a band of positions, what the row's number says,
-/// what the column's number says, what both say.
+/// Conjunctions joined by ||. Each has some of: a band of positions, a condition on the row's
+/// number, on the column's number, on both.
 std::string VariantGenerator::joinedConjunctions() {
   auto compared = [&](const std::string &a, int largest) {
     std::string op = pick({" < ", " > ", " == ", " != ", " >= ", " <= "});
@@ -309,7 +310,7 @@ std::string VariantGenerator::joinedConjunctions() {
     if (conditions.empty())
       conditions.push_back("q == k");
     std::string conjunction;
-    while (!conditions.empty()) { // in any order
+    while (!conditions.empty()) { // in random order
       auto next = conditions.begin() + random.below(int(conditions.size()));
       conjunction += (conjunction.empty() ? "" : " && ") + *next;
       conditions.erase(next);
@@ -452,7 +453,7 @@ std::string VariantGenerator::variant() {
     return name;
   };
 
-  // What all three may use: no key, no `s`.
+  // Names that all three statements may use: no key, no `s`.
   place = RandomPlace::sink;
   budget = 12;
   if (random.chance(20)) {
@@ -469,7 +470,7 @@ std::string VariantGenerator::variant() {
     budget = 20;
     sink = "  sink = " + finished(tame(3)) + "\n";
   }
-  // What the mask and the score may use: the key, too.
+  // Names that the mask and the score may use: also the key.
   place = RandomPlace::score;
   if (random.chance(30)) {
     budget = 12;

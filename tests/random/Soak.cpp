@@ -35,8 +35,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int skipped = 77; // as CTest is told
-// An entry of the cache has some 20 KB on the host: about half of the kernels stay on disk.
+constexpr int skipped = 77; // CTest's exit code for a skipped test
+// An entry of the cache has some 20 KB on the host, so about half of the kernels stay on disk.
 constexpr int64_t bytesOfKernel = 20'000;
 
 struct Options {
@@ -47,15 +47,15 @@ struct Options {
   uint64_t seed = 1;
 };
 
-/// A kernel that the threads ask for again and again.
+/// A kernel for which the threads ask again and again.
 struct Asked {
   uint64_t seed = 0;
   KernelOptions options;
   VariantInfo info;
 };
 
-/// Memory that is the process's alone, in MB: of what it shares, the library's code, pages come and
-/// go. Source: proc(5), statm.
+/// Private memory of the process, in MB. Shared memory is not counted, because pages of the
+/// library's code come and go. Source: proc(5), statm.
 double privateMegabytes() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0, resident = 0, shared = 0;
@@ -103,7 +103,7 @@ public:
   Soak(const Options &options, std::string folder) : options(options), folder(std::move(folder)) {}
 
   Status prepare();
-  /// Whether all went well; says what did not.
+  /// Whether everything went well. Prints what did not.
   bool run();
 
 private:
@@ -113,7 +113,7 @@ private:
   std::string once(const Context &context, const Asked &asked, RandomSource &random);
   Result<Kernel> ask(const Context &context, const KernelOptions &options, RandomSource &random);
   void fail(const std::string &sentence);
-  /// Whether all that a soak is for has happened; a busy machine needs longer than it was given.
+  /// Whether every event of the soak has happened. A busy machine needs longer than the given time.
   bool hasMetAll() const {
     return failures > 0 ||
            (compiled > 0 && fromDisk > 0 && evictedFromMemory > 0 && evictedFromDisk > 0);
@@ -136,7 +136,7 @@ Result<Context> Soak::newContext() {
   chosen.verify = options.device == "host"; // on a GPU each context would compile its oracles
   chosen.diskCache = true;
   chosen.cacheFolder = folder;
-  chosen.threads = 1; // the threads are taken by whole requests
+  chosen.threads = 1; // the threads run whole requests
   chosen.mostKernels = std::max(options.variants / 8, 1);
   chosen.cacheBytes = options.variants * bytesOfKernel / 2;
   chosen.log = [this](const std::string &sentence) { fail("warned: " + sentence); };
@@ -155,7 +155,7 @@ Status Soak::prepare() {
     return created.error();
   shared = *created;
   bool isGpu = shared->device().kind == Device::Kind::cuda;
-  // Captures of more axes take gigabytes, which hides what kernels take.
+  // Captures with more axes take gigabytes, which would hide the memory of kernels.
   auto isLarge = [](const VariantParameter &parameter) { return parameter.extents.size() > 2; };
   for (uint64_t seed = options.seed; int(population.size()) < options.variants; ++seed) {
     Asked asked;
@@ -181,7 +181,7 @@ void Soak::fail(const std::string &sentence) {
   std::fflush(stdout);
 }
 
-/// In one of the ways that there are; Code::cancelled and Code::deadlineExceeded are no failures.
+/// Asks in one of several ways. Code::cancelled and Code::deadlineExceeded are not failures.
 Result<Kernel> Soak::ask(const Context &context, const KernelOptions &options,
                          RandomSource &random) {
   int way = random.below(10);
@@ -246,7 +246,7 @@ bool Soak::run() {
   for (int thread = 0; thread < options.threads; ++thread)
     threads.emplace_back([this, thread] { work(thread); });
 
-  // A hundred readings, however long it is.
+  // A hundred readings, for any duration.
   std::vector<double> memory;
   auto interval = (end - begin) / 100;
   for (int i = 1; i <= 100; ++i) {
@@ -267,8 +267,8 @@ bool Soak::run() {
   for (std::thread &thread : threads)
     thread.join();
 
-  // The first half warms allocators up: threads come and go, each with an arena. What leaks goes
-  // on.
+  // Allocators warm up in the first half: threads come and go, each with an arena. A leak continues
+  // after that.
   double before = median({memory.begin() + 40, memory.begin() + 60});
   double after = median({memory.begin() + 80, memory.end()});
   std::printf("memory: %.0f MB in the middle, %.0f MB at the end\n", before, after);

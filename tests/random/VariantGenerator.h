@@ -20,23 +20,23 @@ struct RandomParameter {
   std::string name;
   ElementType type = ElementType::f32;
   bool isConstant = false;
-  std::vector<std::string> extents; ///< of a captured tensor
+  std::vector<std::string> extents; ///< the extents of a captured tensor
   bool isCapture() const { return !extents.empty(); }
   bool isWild() const { return name.starts_with("wild"); }
   bool isUsed = false;
 };
 
-/// What an expression stands in.
+/// The statement of which an expression is a part.
 enum class RandomPlace { mask, score, sink };
 
-/// Writes one variant from its seed. Text is put together in statements of their own or in braces:
-/// the order in which C++ evaluates the operands of a '+' would depend on the compiler.
+/// Writes one variant from its seed. Text is joined in separate statements or in braces, because
+/// C++ does not define the order in which the operands of '+' are evaluated.
 class VariantGenerator {
 public:
   VariantGenerator(uint64_t seed, ElementType inputType)
       : random(seed, 1), isExactScore(random.chance(25)),
         numbers(!isExactScore && inputType != ElementType::f32),
-        // The LSE may be off by 1e-3; f32's rule leaves some 2^-20 of the score's size.
+        // The LSE may be off by 1e-3. f32's rule leaves about 2^-20 of the score's size.
         largestError(inputType == ElementType::f32 ? 0x1p-21 : 0x1p-13) {}
 
   std::string variant();
@@ -49,7 +49,7 @@ private:
   std::string pick(std::initializer_list<const char *> list) {
     return *(list.begin() + random.below(int(list.size())));
   }
-  /// Whether an expression ends here. Trees are of limited size, not only of limited depth.
+  /// Whether an expression ends here. The size of trees is limited, not only their depth.
   bool ends(int depth) { return depth <= 0 || --budget <= 0 || random.chance(20); }
 
   RandomParameter *parameter(auto fits) {
@@ -66,7 +66,7 @@ private:
 
   void declare();
   std::string extent();
-  /// A name that a captured tensor's shape binds; empty: there is none.
+  /// A name that a captured tensor's shape binds; empty if there is none.
   std::string boundExtent();
 
   //===--------------------------------------------------------------------===//
@@ -83,10 +83,10 @@ private:
   std::string joinedConjunctions();
   RandomParameter &numbersOf(const char *extent);
   std::string numberAt(const char *index);
-  /// Of a mask: any f32.
+  /// A leaf of a mask: any f32.
   std::string wildLeaf(int depth);
   std::string wild(int depth);
-  /// Of a score or a sink.
+  /// A leaf of a score or a sink.
   Number tameLeaf(int depth);
   Number tame(int depth);
   Number exact(int depth);
@@ -112,15 +112,15 @@ private:
   bool usesScore = false; ///< whether `s` is in scope
   int budget = 0;
   std::vector<RandomParameter> parameters;
-  std::deque<RandomParameter> numbered; ///< of joinedConjunctions()
-  std::vector<std::string> indices;     ///< of the reductions around
-  // What `let`s have named, of the places where each may stand.
+  std::deque<RandomParameter> numbered; ///< for joinedConjunctions()
+  std::vector<std::string> indices;     ///< indices of the enclosing reductions
+  // Names defined by `let`, separately for each statement that may use them.
   std::vector<std::string> conditions, wilds;
   std::vector<Integer> integers;
   std::vector<Number> tames;
 };
 
-/// Whether it is, or has, f32 or another type of floats.
+/// Whether the type or the element type is f32 or another float.
 inline bool isNumbers(const RandomParameter &p) {
   return p.type == ElementType::f32 || p.type == ElementType::f16 || p.type == ElementType::bf16;
 }

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every wrong argument, with the sentence it gives.
+// Every wrong argument, and the message that it gives.
 //
 //===----------------------------------------------------------------------===//
 #include "launch/CheckedArguments.h"
@@ -46,7 +46,7 @@ protected:
     return arguments;
   }
 
-  /// What is said once `change` has spoilt the arguments.
+  /// The message after `change` has spoilt the arguments.
   std::string message(const std::function<void(LaunchArguments &)> &change) {
     LaunchArguments changed = arguments;
     change(changed);
@@ -221,7 +221,7 @@ TEST_F(ArgumentsTest, LengthsLeaveRoomForABlock) {
 }
 
 TEST_F(ArgumentsTest, ElementsThatLeave63BitsAreRefused) {
-  // Their product is 2^70, which wraps to 0.
+  // The product is 2^70, which wraps to 0.
   int64_t many = int64_t(1) << 30;
   EXPECT_SAYS(
       (a.q = a.k = Tensor::bhsd(memory, ElementType::bf16, many, many, 16, 64),
@@ -247,7 +247,7 @@ TEST_F(ArgumentsTest, StridesThatLeave63BitsAreRefused) {
               "q is bf16[2, 6, 5, 64] with the strides [1920, 320, 4611686018427387903, 1], its "
               "elements must lie less than 2^63 bytes apart");
   EXPECT_SAYS(a.k.strides[0] = largest, "k is bf16[2, 3, 7, 64] with the strides");
-  // Each axis fits by itself, their sum does not.
+  // Each axis fits alone, but their sum does not.
   EXPECT_SAYS((a.v.strides[0] = a.v.strides[1] = largest / 5), "v is bf16[2, 3, 7, 32] with");
   EXPECT_SAYS(a.o.strides[1] = largest / 8, "o is bf16[2, 6, 5, 32] with the strides");
   EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[0] = largest / 4; }), "");
@@ -257,7 +257,7 @@ TEST_F(ArgumentsTest, StridesThatLeave63BitsAreRefused) {
   EXPECT_SAYS(a.captures[1].tensor.strides[1] = largest / 8, "'table' is i32[9, 4] with");
 }
 
-/// A kernel that is no attention: its tensors come by name.
+/// A kernel that is not attention: its tensors are passed by name.
 class NamedTensorsTest : public ArgumentsTest {
 protected:
   NamedTensorsTest() {
@@ -345,7 +345,7 @@ TEST_F(NamedTensorsTest, OnlyTensorsWithoutGapsNameAnExtent) {
   Result<CheckedArguments> checked = checkArguments(signature, arguments, rules);
   ASSERT_TRUE(checked.ok()) << checked.error().message();
   EXPECT_EQ(checked->extents.H, 6);
-  EXPECT_EQ(checked->extents.Hkv, 6); // nobody names it: that of the queries
+  EXPECT_EQ(checked->extents.Hkv, 6); // nothing defines it, so it is H
   EXPECT_EQ(checked->extents.Sq, 5);
   EXPECT_EQ(checked->extents.Sk, 1);
   EXPECT_SAYS(a.o.extents[2] = -1, "its length extent must lie in [0, 2147479552]");

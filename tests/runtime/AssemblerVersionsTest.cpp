@@ -1,4 +1,4 @@
-//===- AssemblerVersionsTest.cpp - What programs said of themselves -------===//
+//===- AssemblerVersionsTest.cpp - Known versions of ptxas ----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -57,7 +57,7 @@ TEST_F(KeptVersions, WhatIsDamagedIsNotKnown) {
   EXPECT_EQ(versions.find("/c/ptxas 1 1.0"), std::nullopt);
 }
 
-/// As Ptxas names it.
+/// The form that Ptxas uses as a key.
 std::string factsOf(const std::string &path) {
   struct stat status = {};
   EXPECT_EQ(stat(path.c_str(), &status), 0);
@@ -65,7 +65,7 @@ std::string factsOf(const std::string &path) {
          "." + std::to_string(status.st_mtim.tv_nsec);
 }
 
-// Asked, /bin/true would say nothing, and its identity would be its facts.
+// /bin/true prints no version, so if it were asked, its identity would be its path, size and time.
 TEST_F(KeptVersions, AProgramThatIsKnownIsNotAsked) {
   Result<std::string> code = readFile("/bin/true");
   ASSERT_TRUE(code.ok());
@@ -78,7 +78,7 @@ TEST_F(KeptVersions, AProgramThatIsKnownIsNotAsked) {
   EXPECT_EQ(Ptxas(program).identity(), "release 9.9");
 }
 
-// Its own file stays as it is when the program that it runs changes.
+// A script's own file does not change when the program that it runs changes.
 TEST_F(KeptVersions, AScriptIsAsked) {
   std::string script = folder->path() + "/ptxas";
   ASSERT_TRUE(writeFile(script, "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"

@@ -1,4 +1,4 @@
-//===- CApiAllocationTest.cpp - A launch from C allocates nothing ---------===//
+//===- CApiAllocationTest.cpp - A launch from C allocates no memory -------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -118,7 +118,8 @@ TEST_F(CApiAllocation, LaunchesAllocateNothing) {
   other.join();
 }
 
-/// Names that do not fit into a string itself, and launches with more and fewer parameters in turn.
+/// Names that do not fit into std::string itself, and launches with more and fewer parameters in
+/// turn.
 TEST_F(CApiAllocation, LongNamesAreKept) {
   std::string names[4] = {std::string(40, 'a'), std::string(100, 'b'), std::string(70, 'c'),
                           std::string(30, 'd')};

@@ -79,7 +79,7 @@ static void test_damage(const char *folder) {
   tesela_context_destroy(context);
 }
 
-/* A bundle for a GPU has a launcher in C, or none where none is asked for. */
+/* A bundle for a GPU has a launcher in C, unless no_launcher is set. */
 static void test_no_launcher(void) {
   tesela_kernel_options kernel = kernel_options_of(variant_text, TESELA_BF16, head_dim);
   const char *target = "sm_80";

@@ -50,7 +50,8 @@ static void test_cache(void) {
 
   expect(tesela_cache_list(cache, &kernels) == TESELA_OK, "its list");
   expect(tesela_cached_kernels_count(kernels) == 2, "of two");
-  /* Of two of the same second either may count as the older one, which goes first. */
+  /* If both were used in the same second, either may count as the older one, which is removed
+   * first. */
   expect(tesela_cached_kernels_describe(kernels, 1, &kernel) == TESELA_OK, "the second");
   fewest = kernel.bytes;
   expect(tesela_cached_kernels_describe(kernels, 0, &kernel) == TESELA_OK, "the first");

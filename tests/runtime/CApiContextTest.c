@@ -102,7 +102,7 @@ static void hear(void *user, const tesela_event *event) {
   }
 }
 
-/* A cache folder that cannot be made is worth a warning, which comes as an event too. */
+/* If the cache folder cannot be created, there is a warning, which is an event too. */
 static void test_events(void) {
   struct heard heard;
   tesela_context *context = NULL;
@@ -238,7 +238,8 @@ static void test_programs(void) {
   expect(tesela_use_template_folder(NULL) == TESELA_OK, "the built-in templates");
 }
 
-/* A program of a later version, whose structure ends with a field that this library lacks. */
+/* A program of a later version, whose structure ends with a field that this library does not
+ * know. */
 static void test_newer_callers(tesela_context *context) {
   struct {
     tesela_kernel_options options;

@@ -13,7 +13,7 @@
 #include <ftw.h>
 #include <stdlib.h>
 
-/* A new folder, whose name ends with XXXXXX before. */
+/* Makes a new folder. `name` must end with XXXXXX. */
 static inline void make_folder(char *name) { expect(mkdtemp(name) != NULL, "a folder"); }
 
 static inline int remove_entry(const char *path, const struct stat *facts, int kind,

@@ -117,7 +117,7 @@ static void test_explain(void) {
   tesela_explanation_destroy(NULL);
 }
 
-/* bf16 by the C API alone: tensors, a launch, and the rule by which it is right. */
+/* bf16 by the C API only: tensors, a launch, and the comparison with a reference. */
 static void test_kernel(void) {
   static uint16_t q[heads * length * head_dim], k[heads * length * head_dim],
       v[heads * length * head_dim], o[heads * length * head_dim];
@@ -170,7 +170,7 @@ static void test_kernel(void) {
   tesela_context_destroy(context);
 }
 
-/* What a launch may leave out, and how it may pass parameters: every way gives the same bits. */
+/* Arguments that a launch may leave out, and ways to pass parameters: all give the same bits. */
 static void test_ways_to_launch(void) {
   static const char *const text =
       "attention ways(w: i32 = 9, from: i32[Sk], bias: f32[H], z: f32) {\n"
@@ -198,7 +198,7 @@ static void test_ways_to_launch(void) {
   expect(tesela_fill_normal(&view, 1) == TESELA_OK, "inputs");
   for (i = 0; i < length; ++i) {
     from[i] = i % 3 == 0 ? i : -i;
-    wide[2 * i] = from[i] + ((int64_t)(i % 5) << 40); /* wraps to the same */
+    wide[2 * i] = from[i] + ((int64_t)(i % 5) << 40); /* wraps to the same i32 */
     wide[2 * i + 1] = 1000000;
   }
   memset(parameters, 0, sizeof parameters);
@@ -295,7 +295,7 @@ static void test_ptxas(void) {
   expect(tesela_use_ptxas(NULL) == TESELA_OK, "as the environment says");
 }
 
-/* On the host one for each thread; what a device is given, ScheduleTest says. */
+/* On the host there is one worker for each thread. ScheduleTest tests the number for GPUs. */
 static void test_workers(void) {
   tesela_context_options host;
   tesela_kernel_options options = kernel_options_of(NULL, TESELA_F32, head_dim);

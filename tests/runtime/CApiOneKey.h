@@ -9,8 +9,8 @@
 
 enum { head_dim = 8 };
 
-/* A launch of one query with one key, whose value is the result. Not to be copied: it points into
- * itself. */
+/* A launch of one query with one key, whose value is the result. It must not be copied, because
+ * it points into itself. */
 struct one_key {
   tesela_launch_arguments arguments;
   tesela_parameter parameter;

@@ -57,7 +57,7 @@ static void test_failures(tesela_context *context) {
   tesela_preparation_destroy(NULL);
 }
 
-/* What is not done when the context goes is cancelled; what is done stays. */
+/* When the context is destroyed, unfinished preparations are cancelled and finished ones stay. */
 static void test_the_end_of_a_context(void) {
   tesela_context *context = host_context();
   tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, 32);

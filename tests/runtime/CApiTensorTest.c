@@ -67,7 +67,7 @@ static void make_problem(struct problem *problem) {
   problem->arguments.parameter_count = 2;
 }
 
-/* The same by the interpreter. */
+/* Compares the results with the interpreter's. */
 static void expect_right(const struct problem *problem) {
   tesela_kernel_options options = kernel_options_of(variant_text, TESELA_F32, head_dim);
   tesela_reference *reference = NULL;
@@ -105,9 +105,10 @@ static void test_reference(void) {
              info.head_dim_v == head_dim && info.type == TESELA_F32 && !info.score_uses_tanh,
          "its shape");
   expect(info.kept_pairs == heads * 5, "a window of 2 over 3 queries keeps 1 + 2 + 2 pairs a head");
-  expect(info.ref && info.base && info.magnitude && info.term_norm[0] > 0 && isfinite(info.lse[heads * queries - 1]),
+  expect(info.ref && info.base && info.magnitude && info.term_norm[0] > 0 &&
+             isfinite(info.lse[heads * queries - 1]),
          "its arrays");
-  /* The results of a launch that never was: zeros. */
+  /* A launch that never happened: the results are zeros. */
   expect(tesela_reference_compare(reference, &problem.tensors[3], &problem.tensors[4],
                                   &comparison) == TESELA_OK,
          "a comparison with zeros");
@@ -128,7 +129,7 @@ static void test_launch(tesela_kernel *kernel) {
   expect(tesela_launch_tensors(kernel, &problem.arguments, NULL) == TESELA_OK, "a launch");
   expect_right(&problem);
 
-  /* What does not fit has its sentence, and nothing is launched. */
+  /* Arguments that do not fit give a message, and nothing is launched. */
   memset(problem.lse, 0, sizeof problem.lse);
   other = problem.tensors[0];
   problem.arguments.q = &other;
@@ -327,9 +328,10 @@ static void test_dlpack_types(void) {
   struct {
     uint8_t code, bits;
     tesela_type type;
-  } known[] = {{kDLFloat, 32, TESELA_F32}, {kDLFloat, 16, TESELA_F16}, {kDLBfloat, 16, TESELA_BF16},
-               {kDLInt, 32, TESELA_I32},   {kDLBool, 8, TESELA_BOOL},  {kDLUInt, 8, TESELA_BOOL},
-               {kDLInt, 64, TESELA_I64},   {kDLFloat8_e4m3fn, 8, TESELA_E4M3}};
+  } known[] = {{kDLFloat, 32, TESELA_F32},   {kDLFloat, 16, TESELA_F16},
+               {kDLBfloat, 16, TESELA_BF16}, {kDLInt, 32, TESELA_I32},
+               {kDLBool, 8, TESELA_BOOL},    {kDLUInt, 8, TESELA_BOOL},
+               {kDLInt, 64, TESELA_I64},     {kDLFloat8_e4m3fn, 8, TESELA_E4M3}};
   struct {
     uint8_t code, bits;
     uint16_t lanes;

@@ -18,7 +18,7 @@ static void count_message(void *user, const char *message) {
 
 enum { queries = 3, keys = 5, head_dim = 4 };
 
-/* The facts of the kernel of FakeCompiler.cpp, and those of the second request for it. */
+/* The description of the kernel of FakeCompiler.cpp, and that of the second request for it. */
 static void test_describe(tesela_context *context, const tesela_kernel_options *options,
                           const tesela_kernel *kernel) {
   tesela_kernel *again = NULL;
@@ -64,14 +64,15 @@ static void test_describe(tesela_context *context, const tesela_kernel_options *
   expect(info.origin == TESELA_MEMORY_CACHE, "its origin");
   tesela_kernel_destroy(again);
 
-  /* An older caller's structure ends earlier: nothing behind it is written. */
+  /* An older caller's structure is shorter: nothing beyond its end is written. */
   memset(&info, 0x55, sizeof info);
   info.size = offsetof(tesela_kernel_info, registers);
   expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "an older caller");
   expect(info.origin == TESELA_COMPILED && info.registers == 0x55555555, "only its part");
 }
 
-/* Lengths of one power of two share a kernel; an older caller says nothing of them. */
+/* Lengths with equal powers of two share a kernel. An older caller's structure has no such
+ * field. */
 static void test_expected_length(tesela_context *context, tesela_kernel_options options) {
   tesela_kernel *kernel = NULL;
   tesela_kernel_info info;
@@ -169,7 +170,7 @@ int main(void) {
   test_describe(context, &kernel_options, kernel);
   test_expected_length(context, kernel_options);
 
-  /* All scores 0 and all values their key's number: row i is the mean of 0 to i. */
+  /* All scores are 0 and each value is its key's number, so row i is the mean of 0 to i. */
   memset(q, 0, sizeof q);
   memset(k, 0, sizeof k);
   for (i = 0; i < keys * head_dim; ++i)
@@ -215,7 +216,7 @@ int main(void) {
   expect_error(tesela_check_arguments(kernel, &arguments), TESELA_INVALID_ARGUMENT,
                "the first must be a multiple of the second");
   arguments.kv_heads = 1;
-  tesela_context_destroy(context); /* the kernel keeps what it needs */
+  tesela_context_destroy(context); /* the kernel keeps alive what it needs */
   expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");
   arguments.captures_unchanged = 1;
   expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch with what was captured");

@@ -1,4 +1,4 @@
-/*===- CApiTest.h - What the tests of the C API share -----------*- C -*-===*\
+/*===- CApiTest.h - Shared by the tests of the C API ------------*- C -*-===*\
 |* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.       *|
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
 \*===--------------------------------------------------------------------===*/
@@ -20,7 +20,7 @@ static inline void expect_at(int line, int condition, const char *what) {
   fprintf(stderr, "line %d: not so: %s (last error: %s)\n", line, what, tesela_last_error());
 }
 
-/* The call failed with this code, and its sentence has this part. */
+/* The call failed with this code, and its message contains this part. */
 static inline void expect_error_at(int line, tesela_code code, tesela_code expected,
                                    const char *part) {
   expect_at(line, code == expected && tesela_last_error_code() == expected, part);

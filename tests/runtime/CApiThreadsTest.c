@@ -16,7 +16,7 @@ enum { threads = 6, rounds = 20 };
 struct worker {
   tesela_context *context;
   const tesela_kernel *shared;
-  int number, wrong; /* calls that did not do as they say */
+  int number, wrong; /* calls with an unexpected result */
 };
 
 static int launches_right(const tesela_kernel *kernel, float value) {
@@ -33,7 +33,8 @@ static void *work(void *given) {
         kernel_options_of(variant_text, TESELA_F32, head_dim * (1 + round % 4));
     tesela_kernel *kernel = NULL;
     char sentence[64];
-    /* The last error of this thread, before calls of others and good ones of its own. */
+    /* The last error of this thread must survive calls of other threads and successful calls of
+     * its own. */
     options.head_dim_qk = -1 - worker->number;
     worker->wrong += tesela_compile(worker->context, &options, &kernel) != TESELA_INVALID_ARGUMENT;
     snprintf(sentence, sizeof sentence, "the head dimension is %d,", -1 - worker->number);

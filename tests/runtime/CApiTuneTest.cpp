@@ -23,7 +23,7 @@ protected:
   tesela_tune_options tuning = {};
 
   void SetUp() override {
-    // Eight times as fast as the heuristic's: no noise hides that.
+    // Eight times as fast as the heuristic's schedule, so that noise does not matter.
     fake::setCandidates({"launches = 8", "launches = 1", "broken"});
     context = makeContext(TESELA_TUNING_DEFAULT);
     options.size = sizeof options;
@@ -33,7 +33,7 @@ protected:
     shape.size = sizeof shape;
     shape.sizes = {1, 4, 2, 33, 47};
     tuning.size = sizeof tuning;
-    tuning.seconds = 600; // it ends by a decision, long before
+    tuning.seconds = 600; // the race is decided long before
   }
   void TearDown() override {
     tesela_context_destroy(context);
@@ -52,7 +52,7 @@ protected:
     return made;
   }
 
-  /// The kernel's facts; `kernel` keeps them.
+  /// The kernel's description. `kernel` owns its texts.
   tesela_kernel_info compile(tesela_context *with, tesela_kernel **kernel) {
     tesela_kernel_info info = {};
     info.size = sizeof info;
@@ -112,7 +112,7 @@ TEST_F(CApiTune, FindsKeepsAndUses) {
   EXPECT_EQ(tesela_tuned_choices_describe(choices, 1, &choice), TESELA_INVALID_ARGUMENT);
   tesela_tuned_choices_destroy(choices);
 
-  // The next context finds it, unless it does not want to.
+  // The next context finds the choice, unless tuning is off.
   options.sizes = &shape.sizes;
   tesela_context *second = makeContext(TESELA_TUNING_CACHED);
   tesela_kernel *kernel = nullptr;

@@ -39,7 +39,7 @@ protected:
   }
   Context context() { return context(folder->path() + "/cache"); }
 
-  /// Compiles and launches; gives where the kernel came from.
+  /// Compiles and launches. Returns where the kernel came from.
   KernelInfo::Origin use(const Context &context) {
     Problem problem;
     problem.fill();
@@ -63,7 +63,7 @@ protected:
 
   static std::string keyOf(const std::string &path) { return std::filesystem::path(path).stem(); }
 
-  /// What the only entry holds, without the time at which it was made.
+  /// The contents of the only entry, without the time at which it was made.
   std::string onlyArtifact() {
     std::string path = onlyEntry();
     Result<Artifact> artifact = decodeEntry(*readFile(path), keyOf(path));

@@ -30,7 +30,7 @@ protected:
     return checkReads(options, problem.arguments, 2);
   }
 
-  /// What is found of the one tensor.
+  /// The reads outside of the only tensor that has any.
   OutsideReads one(const std::string &body) {
     Result<std::vector<OutsideReads>> reads = run(body);
     EXPECT_TRUE(reads.ok()) << (reads ? "" : reads.error().message());
@@ -57,7 +57,7 @@ TEST_F(CheckReads, TheFirstAndHowMany) {
   EXPECT_EQ(reads.h, 0);
   EXPECT_EQ(reads.q, 0);
   EXPECT_EQ(reads.k, 5);
-  // Above for q 0 and 1: 2 + 1 keys; below for q 3 and 4: 1 + 2. Of two heads.
+  // Above the extent for q 0 and 1: 2 + 1 keys; below 0 for q 3 and 4: 1 + 2 keys; for two heads.
   EXPECT_EQ(reads.count, 2 * (2 + 1 + 1 + 2));
 }
 
@@ -85,7 +85,7 @@ TEST_F(CheckReads, InReductions) {
   expectQuiet("mask = any(i < 9: i < 7 && t[i] == k)");
   OutsideReads reads = one("score = s + sum(i < 3: sum(j < 3: i + j < 4 ? t[i + j + 4] : 0))");
   EXPECT_EQ(reads.index, 7);
-  EXPECT_EQ(reads.count, 2 * 5 * 7 * 2); // (1, 2) and (2, 1) alone
+  EXPECT_EQ(reads.count, 2 * 5 * 7 * 2); // only (1, 2) and (2, 1)
 }
 
 TEST_F(CheckReads, OfASinkOnceARow) {

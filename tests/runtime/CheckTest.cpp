@@ -55,7 +55,7 @@ TEST(Random, TheLayoutDoesNotMatter) {
   EXPECT_NE(first, second);
 }
 
-// All cores make many numbers, and vectors: the same bits as ever.
+// Many numbers are made on all cores and in vectors, with the same bits as few numbers.
 TEST(Random, ManyNumbersAreThoseOfFew) {
   constexpr int64_t many = int64_t(1) << 20;
   std::vector<float> values;
@@ -86,7 +86,7 @@ TEST(Random, ManyNumbersAreThoseOfFew) {
   EXPECT_TRUE(std::equal(few.begin(), few.end(), flags.begin()));
   EXPECT_NEAR(double(std::ranges::count(flags, 1)) / many, 0.5, 0.01);
 
-  // An element that several indices share has the last one's number.
+  // An element that several indices share has the number of the last one.
   Tensor shared = Tensor::contiguous(plain.data(), ElementType::f32, {4, many / 4});
   shared.strides[0] = 0;
   fillNormal(shared, 7);
@@ -121,14 +121,14 @@ protected:
   float at(const Tensor &tensor, int64_t s, int64_t d) const {
     return loadFloat(tensor.data, tensor.type, tensor.strides[1] + s * tensor.strides[2] + d);
   }
-  /// Of head 1.
+  /// The score in head 1.
   double score(int64_t row, int64_t key) const {
     double sum = 0;
     for (int64_t d = 0; d < headDim; ++d)
       sum += double(at(q, row, d)) * at(k, key, d);
     return sum / std::sqrt(double(headDim)) / std::numbers::ln2;
   }
-  /// The largest score of the 50 keys from 50 * `group`.
+  /// The largest score of the 50 keys from 50 * `group` on.
   double maximum(int64_t row, int64_t group) const {
     double largest = -HUGE_VAL;
     for (int64_t key = 50 * group; key < 50 * (group + 1); ++key)
@@ -154,7 +154,7 @@ TEST_P(InputsTest, EveryKindIsFiniteAndItsOwn) {
     for (const Tensor &tensor : {q, k, v})
       for (int64_t i = 0; i < tensor.elementCount(); ++i)
         ASSERT_TRUE(std::isfinite(loadFloat(tensor.data, tensor.type, i)));
-    // A score must fit into f16: base rounds it to that.
+    // A score must fit into f16, because base is rounded to that.
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t key = 0; key < keys; ++key)
         ASSERT_LT(std::fabs(score(row, key)), 1000);
@@ -198,7 +198,7 @@ TEST_P(InputsTest, FarScoresAreFarFromZero) {
 
 INSTANTIATE_TEST_SUITE_P(Types, InputsTest, testing::Values("f32", "f16", "bf16"));
 
-/// A small attention by its definition, in double.
+/// A small attention by its definition, in double precision.
 void plainAttention(const Problem &problem, int64_t h, int64_t q, double window, double *o,
                     double &lse) {
   int64_t hkv = h / (problem.H / problem.Hkv);
@@ -337,7 +337,7 @@ TEST(HostReference, BaseRoundsToTheInputsType) {
   double difference = 0;
   for (size_t i = 0; i < reference->ref.size(); ++i)
     difference = std::max(difference, std::fabs(reference->ref[i] - reference->base[i]));
-  EXPECT_GT(difference, 1e-4); // of the order of 2^-9
+  EXPECT_GT(difference, 1e-4); // about 2^-9
   EXPECT_LT(difference, 5e-2);
 }
 
@@ -352,7 +352,7 @@ TEST(HostReference, OptionsAreChecked) {
   Problem problem;
   problem.fill();
   KernelOptions options = problem.options();
-  options.inputType = ElementType::boolean; // whose elements are smaller than a float
+  options.inputType = ElementType::boolean; // its elements are smaller than a float
   for (Tensor *tensor : {&problem.arguments.q, &problem.arguments.k, &problem.arguments.v})
     tensor->type = options.inputType;
   EXPECT_EQ(hostReference(options, problem.arguments).code(), Code::invalidArgument);
@@ -372,7 +372,7 @@ TEST(HostReference, WhatDoesNotFitIntoMemoryIsAnError) {
   Problem problem;
   problem.B = problem.H = problem.Hkv = problem.Sq = problem.Sk = 1;
   problem.fill();
-  // One row, seen again and again.
+  // One row, with strides of 0.
   for (Tensor *tensor : {&problem.arguments.q, &problem.arguments.k, &problem.arguments.v}) {
     tensor->extents[0] = int64_t(1) << 30;
     tensor->strides[0] = 0;
@@ -421,7 +421,7 @@ TEST_F(CompareTest, AnErrorIsFoundWhereItIs) {
 }
 
 TEST(Compare, ARowThatIsWrongBelowTheElementsToleranceIsFound) {
-  // Two rows of 16: one of few keys, whose values are large, and one of many.
+  // Two rows of 16 elements: one with few keys and large values, and one with many keys.
   constexpr int64_t D = 16;
   Reference reference;
   reference.B = reference.H = 1;
@@ -558,7 +558,7 @@ TEST_F(CompareTest, SubnormalResultsMayBeRounded) {
   Reference one;
   one.B = one.H = one.Sq = one.Dv = 1;
   one.type = ElementType::f16;
-  one.ref = {0x1p-25}; // between 0 and the smallest number
+  one.ref = {0x1p-25}; // between 0 and the smallest positive number
   one.base = {0x1p-25};
   one.magnitude = {0x1p-25};
   one.lse = {0};

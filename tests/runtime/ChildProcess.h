@@ -1,4 +1,4 @@
-//===- ChildProcess.h - What happens in a child of fork() -------*- C++ -*-===//
+//===- ChildProcess.h - Runs code in a child of fork() ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,14 +19,14 @@ inline constexpr bool canForkWithThreads = false;
 inline constexpr bool canForkWithThreads = true;
 #endif
 
-/// Runs `work` in a child and gives what it returns there, or how the child ended.
+/// Runs `work` in a child and returns its result, or how the child ended.
 inline std::string inChild(const std::function<std::string()> &work) {
   int ends[2];
   if (pipe(ends) != 0)
     return "no pipe";
   pid_t child = fork();
   if (child == 0) {
-    alarm(60); // who waits for a thread that is not there waits for ever
+    alarm(60); // a child that waits for a missing thread would wait forever
     std::string said = work();
     bool isSaid = write(ends[1], said.data(), said.size()) == ssize_t(said.size());
     _exit(isSaid ? 0 : 1);

@@ -14,7 +14,7 @@ using namespace tesela;
 
 namespace {
 
-/// Counts what is begun; every kernel fails, which is as good as one here.
+/// Counts the compilations that have begun. Every kernel fails, which makes no difference here.
 struct Counter {
   std::atomic<int> begun = 0, running = 0;
   CompileAhead::Compile compile() {
@@ -48,11 +48,11 @@ TEST(CompileAhead, StaysAFewAhead) {
   EXPECT_LE(counter.begun, 1 + 8 + 2);
 }
 
-// What is timed on the host is timed alone.
+// On the host, nothing is compiled while a kernel is timed.
 TEST(CompileAhead, QuietlyNothingIsCompiledBesideWhatWasTaken) {
   Counter counter;
   CompileAhead ahead(40, 2, true, counter.compile());
-  while (counter.begun < 3) // some of the first batch are done before the first is asked for
+  while (counter.begun < 3) // some of the first batch are done before the first take()
     std::this_thread::yield();
   for (int i = 0; i < 40; ++i) {
     ASSERT_TRUE(ahead.take());
@@ -66,9 +66,7 @@ TEST(CompileAhead, QuietlyNothingIsCompiledBesideWhatWasTaken) {
 
 TEST(CompileAhead, LeavesTheRestOutWhenItGoes) {
   Counter counter;
-  {
-    CompileAhead ahead(1000, 2, false, counter.compile());
-  }
+  { CompileAhead ahead(1000, 2, false, counter.compile()); }
   EXPECT_LE(counter.begun, 10);
 }
 

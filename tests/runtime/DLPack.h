@@ -1,8 +1,9 @@
-/*===- DLPack.h - DLPack 1.1's types as a caller has them -------*- C -*-===*\
+/*===- DLPack.h - DLPack 1.1's types for callers ----------------*- C -*-===*\
 |* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.       *|
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
 \*===--------------------------------------------------------------------===*/
-/* What the tests need of dlpack/dlpack.h, with its names: Tesela's header must bear it. */
+/* The parts of dlpack/dlpack.h that the tests need, by its names. Tesela's header must allow
+ * them. */
 #ifndef TESELA_TESTS_RUNTIME_DLPACK_H
 #define TESELA_TESTS_RUNTIME_DLPACK_H
 

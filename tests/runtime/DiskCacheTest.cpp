@@ -21,7 +21,7 @@ using namespace tesela;
 
 namespace {
 
-/// A key in the part `part`, another for each number.
+/// A key in the part `part`; each number gives another key.
 std::string keyIn(int part, int number = 0) {
   static constexpr std::string_view digits = "0123456789abcdef";
   std::string key(64, '0');
@@ -52,7 +52,7 @@ protected:
   }
   DiskCache cache(int64_t limit = 0) { return DiskCache(root, limit, sink()); }
 
-  /// As if the entry had been used `seconds` ago.
+  /// Makes the entry look as if it had been used `seconds` ago.
   void age(const std::string &path, int64_t seconds) {
     timespec times[2] = {{time_t(secondsNow() - seconds), 0}, {time_t(secondsNow() - seconds), 0}};
     ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
@@ -118,7 +118,7 @@ TEST_F(DiskCacheTest, UsesAreMarkedOnceAMinute) {
   age(path, 10);
   EXPECT_TRUE(cache().load(keyIn(1)).has_value());
   EXPECT_GE(ageOf(path), 10);
-  for (int64_t seconds : {100, -1000000}) { // the clock of another machine may be wrong
+  for (int64_t seconds : {100, -1000000}) { // another machine's clock may be wrong
     age(path, seconds);
     EXPECT_TRUE(cache().load(keyIn(1)).has_value());
     EXPECT_LT(std::abs(ageOf(path)), 40);
@@ -126,7 +126,7 @@ TEST_F(DiskCacheTest, UsesAreMarkedOnceAMinute) {
 }
 
 TEST_F(DiskCacheTest, WhatWasUsedLongestAgoGoesFirst) {
-  // Ten entries fill the limit; the eleventh leaves room for nine.
+  // Ten entries fill the limit. After the eleventh, nine entries remain.
   DiskCache limited = cache(10 * entryBytes + 200);
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(limited.store(keyIn(i), artifact));
@@ -252,7 +252,8 @@ TEST_F(DiskCacheTest, WhatIsNoFileIsNoEntry) {
 TEST_F(DiskCacheTest, AHugeFileIsNotRead) {
   std::string path = files.entryPath(keyIn(1));
   ASSERT_TRUE(cache().store(keyIn(1), artifact));
-  std::filesystem::resize_file(path, uintmax_t(1) << 40); // takes no room, but no memory would do
+  std::filesystem::resize_file(path, uintmax_t(1) << 40); // a sparse file: it takes no disk space,
+                                                          // but would not fit into memory
   EXPECT_FALSE(cache().load(keyIn(1)).has_value());
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_NE(warnings[0].find(path), std::string::npos);

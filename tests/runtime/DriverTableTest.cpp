@@ -3,15 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Built where the CUDA toolkit is found: the hand-written tables against its headers,
-// at compile time.
+// Compares the hand-written tables with CUDA's headers at compile time. Built if the toolkit is
+// found.
 //
 //===----------------------------------------------------------------------===//
 #include "backend/TensorMap.h"
 #include "driver/DriverApi.h"
 #include "driver/NvrtcApi.h"
 
-// Every function under the name it is exported by, old versions too.
+// Declares every function by its exported name, including old versions.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 #include <nvrtc.h>
@@ -26,13 +26,13 @@
 
 namespace {
 
-/// Structures that are declared anew, whose layout the test LaunchesAreTheHeaders holds.
+/// Structures that Tesela declares itself. The test LaunchesAreTheHeaders checks their layout.
 template <typename A, typename B>
 constexpr bool isDeclaredAnew =
-    std::is_same_v<A, tesela::cuda::LaunchConfig> && std::is_same_v<B, CUlaunchConfig>;
+    std::is_same_v<A, tesela::cuda::LaunchConfig> &&std::is_same_v<B, CUlaunchConfig>;
 
-/// The same to a caller's registers: one type, or integers or enumerations of one size, or
-/// pointers to such.
+/// Whether two types are passed in the same registers: the same type, integers or enumerations of
+/// the same size, or pointers to such.
 template <typename A, typename B> constexpr bool sameAbi() {
   if constexpr (std::is_same_v<A, B>)
     return true;
@@ -41,8 +41,8 @@ template <typename A, typename B> constexpr bool sameAbi() {
   else if constexpr (std::is_pointer_v<A> && std::is_pointer_v<B>)
     return sameAbi<std::remove_cv_t<std::remove_pointer_t<A>>,
                    std::remove_cv_t<std::remove_pointer_t<B>>>();
-  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>) &&
-                     (std::is_integral_v<B> || std::is_enum_v<B>))
+  else if constexpr ((std::is_integral_v<A> || std::is_enum_v<A>)&&(std::is_integral_v<B> ||
+                                                                    std::is_enum_v<B>))
     return sizeof(A) == sizeof(B);
   else
     return false;

@@ -1,4 +1,4 @@
-//===- EntryFormatTest.cpp - Entries that are not what they should be -----===//
+//===- EntryFormatTest.cpp - Damaged cache entries ------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -57,7 +57,7 @@ static std::atomic<CodeFormat> cudaFormat = CodeFormat::ptx;
 
 void setCudaFormat(CodeFormat format) { cudaFormat = format; }
 
-/// Entries that take the launches' slots and return.
+/// PTX entries that take the launches' parameters and return.
 static std::string ptxOf(const Artifact &artifact) {
   using Kind = ArgumentSlot::Kind;
   std::string text = ".version 8.0\n.target " + artifact.target.name() + "\n.address_size 64\n";
@@ -76,7 +76,7 @@ static std::string ptxOf(const Artifact &artifact) {
   return text;
 }
 
-/// Makes of `artifact` what `schedule` says.
+/// Changes `artifact` as `schedule` says.
 static Status apply(const std::string &schedule, Artifact &artifact) {
   constexpr std::string_view repeated = "launches = ";
   if (schedule == "broken")
@@ -96,7 +96,7 @@ static Status apply(const std::string &schedule, Artifact &artifact) {
   return Status::success();
 }
 
-/// `artifact`, which has the host's launch, for a GPU.
+/// Adds a GPU's launches to `artifact`, which has the host's launch.
 static void addCudaLaunches(Artifact &artifact) {
   using Kind = ArgumentSlot::Kind;
   Launch summary;
@@ -196,7 +196,7 @@ Result<Artifact> compile(const KernelSpecification &specification, CompileTimes 
   fake::compilesBegun.fetch_add(1);
   auto end = std::chrono::steady_clock::now() +
              std::chrono::milliseconds(fake::compileMilliseconds.load());
-  do { // stages of a millisecond
+  do { // in steps of a millisecond
     if (Status status = limits.check(); !status)
       return status.error();
     std::this_thread::sleep_for(std::chrono::milliseconds(fake::compileMilliseconds ? 1 : 0));
@@ -231,7 +231,7 @@ std::string simpleSchedule(const KernelSpecification &specification) {
   return specification.target.kind == Target::Kind::cuda ? fake::simpleSchedule : "";
 }
 
-struct SharedKeys; // of schedule/Workers.h, which takes LLVM's headers
+struct SharedKeys; // from schedule/Workers.h, which needs LLVM's headers
 int64_t workersFor(const KernelSpecification &, const SharedKeys &) { return 132; }
 
 Result<std::string> emit(const KernelSpecification &specification, Stage stage) {

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime's tests link this in place of the compiler: whatever the variant says, the
-// kernel is that of HostKernel.c. For a GPU it is PTX that does nothing, and a plan with all that
-// plans have: a summary in a workspace, tensor maps, a counter.
+// The runtime's tests link this in place of the compiler. Whatever the variant says, the kernel is
+// that of HostKernel.c. For a GPU it is PTX that does nothing, with a plan that has everything that
+// plans can have: a summary in a workspace, tensor maps, a counter.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_RUNTIME_FAKECOMPILER_H
@@ -23,28 +23,28 @@ attention sliding_alibi(window: i32 = 1024, slope: f32[H]) {
 }
 )";
 
-/// What compile() returns where it succeeds.
+/// The artifact that compile() returns on success.
 Artifact artifact(const KernelSpecification &specification);
 
-/// What a GPU's code is said to be; its text is PTX in either case. A cubin is not assembled.
+/// Sets the format of a GPU's code. Its text is always PTX. A cubin is not assembled.
 void setCudaFormat(CodeFormat format);
 
-/// How long compile() takes: makes threads meet.
+/// Sets the duration of compile(), so that threads meet in it.
 void setCompileMilliseconds(int milliseconds);
 
-/// What scheduleCandidates() returns, the heuristic's first. compile() knows the schedules
-/// "launches = N" (the kernel N times over, so that it takes N times as long), "wrong" (it writes
-/// nothing), "broken" (it does not compile) and, on a GPU, "named NAME" (its main kernel's symbol).
+/// Sets the schedules of scheduleCandidates(), the heuristic's first. compile() knows "launches =
+/// N" (runs the kernel N times, so that it takes N times as long), "wrong" (writes nothing),
+/// "broken" (does not compile) and, on a GPU, "named NAME" (the main kernel's symbol).
 void setCandidates(std::vector<std::string> schedules);
 
-/// What simpleSchedule() returns for a GPU; "", as it begins: there is none.
+/// Sets the result of simpleSchedule() for a GPU; "" (the default): there is none.
 void setSimpleSchedule(const std::string &schedule);
 
-/// What compile() does where no schedule is named: it waits as long as this says so, or fails.
+/// Without a named schedule, compile() compiles, waits until this changes, or fails.
 enum class Heuristic { compiles, waits, fails };
 void setHeuristic(Heuristic heuristic);
 
-/// Whether the kernel where no schedule is named needs another kilobyte of workspace.
+/// Whether the kernel without a named schedule needs another kilobyte of workspace.
 void setHeuristicNeedsMore(bool needsMore);
 
 /// How many calls of compile() have begun in this process.

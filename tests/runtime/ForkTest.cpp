@@ -38,7 +38,7 @@ protected:
     options.headDimQk = options.headDimV = headDim;
     return options;
   }
-  /// "" where the results are those of `expected`.
+  /// "" if the results equal `expected`.
   static std::string launch(const Kernel &kernel, const std::vector<float> &expected) {
     Problem problem;
     problem.fill();
@@ -65,7 +65,7 @@ TEST_F(ForkTest, KernelsOfTheHostLaunch) {
     Kernel kernel = *shared.compile(options());
     std::vector<float> expected = resultsOf(kernel);
     EXPECT_EQ(inChild([&] { return launch(kernel, expected); }), "");
-    EXPECT_EQ(inChild([&] { // and in the child's own
+    EXPECT_EQ(inChild([&] { // and in a child of the child
                 return inChild([&] { return launch(kernel, expected); }) + launch(kernel, expected);
               }),
               "");
@@ -78,7 +78,7 @@ TEST_F(ForkTest, ThreadsOfAChildAreItsOwn) {
   ThreadPool pool(count), other(2);
   std::atomic<bool> isOver = false;
   std::atomic<int> inside = 0;
-  // Two runs are under way as long as the child lives; one of them holds the pool's lock.
+  // Two runs are active during the child's life; one of them holds the pool's lock.
   std::vector<std::thread> runs;
   for (ThreadPool *each : {&pool, &other})
     runs.emplace_back([&, each] {
@@ -96,7 +96,7 @@ TEST_F(ForkTest, ThreadsOfAChildAreItsOwn) {
               std::atomic<int> met = 0;
               Status ran = pool.run(count, 64, [&](int64_t, void *scratch) {
                 std::memset(scratch, 1, 64);
-                for (++met; met < count;) // all of them at work at once
+                for (++met; met < count;) // all are at work at the same time
                   std::this_thread::yield();
               });
               return messageOf(ran) + (pool.size() == count ? "" : "other size");
@@ -111,7 +111,7 @@ TEST_F(ForkTest, AChildCompilesAndPrepares) {
   Context shared = context();
   Kernel kernel = *shared.compile(options());
   Preparation done = *shared.prepare(options(40));
-  ASSERT_TRUE(done.get().ok()); // its threads wait for more
+  ASSERT_TRUE(done.get().ok()); // its threads wait for more work
   std::vector<float> expected = resultsOf(kernel);
   auto work = [&]() -> std::string {
     if (!done.ready() || !done.get())
@@ -143,7 +143,7 @@ TEST_F(ForkTest, WhileTheParentCompilesAChildIsRefused) {
     std::this_thread::yield();
   std::string said = inChild([&]() -> std::string {
     fake::setCompileMilliseconds(0);
-    std::string wrong = launch(kernel, expected); // that is allowed
+    std::string wrong = launch(kernel, expected); // this is allowed
     auto expect = [&](const char *what, Code code, Code wanted, const std::string &message) {
       if (code != wanted || message.find("was forked") == std::string::npos)
         wrong += std::string(what) + ": " + message + "; ";
@@ -198,7 +198,7 @@ TEST_F(ForkTest, AContextGoesInAChild) {
   }
 }
 
-// Sizes of which nothing is known: a child has nobody who would tune for them.
+// Sizes without a measurement: a child has no tuner.
 TEST_F(ForkTest, WhereLaunchesSwapAChildKeepsWhatThereIs) {
   Context shared = context(2, Tuning::onFirstUse);
   Kernel kernel = *shared.compile(options());

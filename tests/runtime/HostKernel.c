@@ -3,13 +3,13 @@
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
 \*===----------------------------------------------------------------------===*/
 /*
- * The kernel that the fake compiler hands out: the sliding ALiBi variant in f32, one
- * row a work item, without tiles. It needs no library, so that its object file links
+ * The kernel of the fake compiler: the sliding ALiBi variant in f32, one row per work
+ * item, without tiles. It needs no library, so its object file can be linked
  * anywhere.
  */
 #include <stdint.h>
 
-/* exp for x <= 0: 2^n by the exponent's bits, the rest by its series. */
+/* exp for x <= 0: 2^n from the exponent's bits, the rest from its series. */
 static float exponential(float x) {
   if (x < -87.0f)
     return 0.0f;
@@ -41,7 +41,7 @@ static float logarithm(float x) {
 
 #define SLOT(type, i) (*(type const *)arguments[i])
 
-/* Slots, as FakeCompiler.cpp lists them. */
+/* The slots are those that FakeCompiler.cpp lists. */
 void fake_sliding_alibi(const void *const *arguments, int64_t item, void *scratch) {
   const float *q = SLOT(const float *, 0), *k = SLOT(const float *, 1), *v = SLOT(const float *, 2);
   float *o = SLOT(float *, 3), *lse = SLOT(float *, 4);

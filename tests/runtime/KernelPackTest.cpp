@@ -1,4 +1,4 @@
-//===- KernelPackTest.cpp - Packs, and what is none -----------------------===//
+//===- KernelPackTest.cpp - Packs, damaged ones too -----------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@ namespace {
 
 std::string keyOf(int number) { return sha256Hex(std::to_string(number)); }
 
-/// 300 kernels in 7 groups; each number and its negative are keys of one.
+/// 300 kernels in 7 groups. Each kernel has two keys: of its number and of the negative number.
 std::vector<PackedKernel> kernels() {
   std::vector<PackedKernel> all;
   for (int number = 1; number <= 300; ++number) {
@@ -86,7 +86,7 @@ TEST_F(KernelPackTest, AKeyHasOneKernel) {
   EXPECT_EQ(encodePack("", "", two).code(), Code::defect);
 }
 
-// Whatever byte is another one: the pack is refused, or the kernel, or it is right.
+// For any changed byte, the pack or the kernel is refused, or the kernel is correct.
 TEST_F(KernelPackTest, NoFlippedByteIsRead) {
   std::vector<PackedKernel> some = kernels();
   some.resize(3);

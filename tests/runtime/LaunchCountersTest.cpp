@@ -16,12 +16,12 @@ using namespace tesela;
 
 namespace {
 
-/// A driver of plain memory.
+/// A driver on plain memory.
 struct FakeDriver {
   cuda::DriverApi api;
   std::map<cuda::DevicePointer, std::unique_ptr<char[]>> allocations;
   std::set<CUstream_st *> streams;
-  /// Results to give instead of success.
+  /// Errors to return instead of success.
   int allocate = 0, create = 0, set = 0, synchronize = 0;
 } * driver;
 
@@ -99,7 +99,7 @@ TEST_F(LaunchCountersTest, ACapturedLaunchSharesNone) {
   EXPECT_EQ(of(1), outside);
 }
 
-// Also once more are allocated: each two zero u32 that no other overlaps.
+// Each counter is two zero u32 that no other counter overlaps, also after more have been allocated.
 TEST_F(LaunchCountersTest, AllAreZeroAndApart) {
   ASSERT_TRUE(counters.create().ok());
   std::set<uint64_t> all;
@@ -120,7 +120,7 @@ TEST_F(LaunchCountersTest, AllAreZeroAndApart) {
   EXPECT_TRUE(fake.allocations.empty());
 }
 
-// A program that makes and destroys streams needs no more and no more memory.
+// A program that makes and destroys streams does not need more and more memory.
 TEST_F(LaunchCountersTest, StreamsThatAreNotUsedGiveTheirsBack) {
   ASSERT_TRUE(counters.create().ok());
   uint64_t often = of(1);
@@ -128,17 +128,17 @@ TEST_F(LaunchCountersTest, StreamsThatAreNotUsedGiveTheirsBack) {
   for (uint64_t number = 3; number < 20000; ++number) {
     of(number);
     EXPECT_EQ(of(1), often);
-    EXPECT_LE(fake.allocations.size(), 3u); // of 1 and 2, the last but one, the last
+    EXPECT_LE(fake.allocations.size(), 3u); // the blocks of 1 and 2, the last but one, and the last
   }
   EXPECT_NE(of(2), held.address);
   counters.release();
-  EXPECT_EQ(fake.allocations.size(), 1u); // of what a launch still holds
+  EXPECT_EQ(fake.allocations.size(), 1u); // the block of the counter that a launch still holds
   held = {};
   EXPECT_TRUE(fake.allocations.empty());
 }
 
-// The supply is filled before it is empty, also in a capture; what graphs give back comes first,
-// and is clean.
+// The supply is refilled before it is empty, also during a capture. Tables from graphs are cleared
+// and used first.
 TEST_F(LaunchCountersTest, TablesComeBack) {
   ASSERT_TRUE(counters.create().ok());
   auto bytesOf = [](const LaunchCounter &table) {
@@ -170,7 +170,7 @@ TEST_F(LaunchCountersTest, TablesComeBack) {
   EXPECT_TRUE(fake.allocations.empty());
 }
 
-// As long as there are some, a failure to get more is none of the launch's.
+// As long as there are tables, a launch does not fail because more cannot be allocated.
 TEST_F(LaunchCountersTest, TheLastTablesServeWithoutMemory) {
   ASSERT_TRUE(counters.create().ok());
   std::vector<LaunchCounter> graph = {counterOf(1, 7)};
@@ -205,7 +205,7 @@ TEST_F(LaunchCountersTest, ADriversErrorIsNamedAndKeepsNothing) {
     of(number);
   fake.allocate = cuda::errorOutOfMemory;
   EXPECT_EQ(counters.of({.stream = 2000}).code(), Code::outOfMemory);
-  of(5); // those that have one are not concerned
+  of(5); // streams that have a counter are not affected
   fake.allocate = 0;
   of(2000);
 }

@@ -191,7 +191,7 @@ TEST(DropoutScalarsTest, AreThoseThatEveryKernelWithDropoutTakes) {
   std::vector<std::pair<std::string, double>> found;
   for (const ScalarArgument &each : dropoutScalars(0.25, 3 + (5ull << 32), 7 + (9ull << 32)))
     found.emplace_back(each.name, each.value);
-  // No first positions, which kernels of older bundles do not know.
+  // The first positions are missing, because kernels of older bundles do not know them.
   EXPECT_EQ(found, (std::vector<std::pair<std::string, double>>{{"dropout.p", 0.25},
                                                                 {"dropout.seed", 3},
                                                                 {"dropout.seed_high", 5},

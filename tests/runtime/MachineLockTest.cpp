@@ -36,7 +36,7 @@ protected:
     return count;
   }
 
-  /// A process that does `work`, then waits for its end.
+  /// A process that does `work` and then waits to be ended.
   template <typename Work> static pid_t process(Work work) {
     int ready[2];
     EXPECT_EQ(pipe(ready), 0);
@@ -107,7 +107,7 @@ TEST_F(MachineLockTest, AKilledProcessHoldsNothing) {
 
 TEST_F(MachineLockTest, AChildOfForkKeepsNoLock) {
   MachineLock lock = MachineLock::acquire("a");
-  pid_t child = process([] { return 0; }); // has the open file too
+  pid_t child = process([] { return 0; }); // the child has the open file too
   lock.release();
   EXPECT_TRUE(MachineLock::tryAcquire("a").held());
   end(child);
@@ -138,7 +138,7 @@ TEST_F(MachineLockTest, ThoseWhoWaitInVainGoOn) {
 
 TEST_F(MachineLockTest, AFileThatSomebodyRemovedIsMadeAnew) {
   MachineLock first = MachineLock::acquire("a");
-  std::filesystem::remove_all(locks); // as those do who tidy up old files
+  std::filesystem::remove_all(locks); // like programs that remove old files
   EXPECT_TRUE(MachineLock::tryAcquire("a").held());
 }
 
@@ -146,7 +146,7 @@ TEST_F(MachineLockTest, AFileThatWasLeftBehindHarmsNothing) {
   ASSERT_TRUE(MachineLock::tryAcquire("a").held());
   ASSERT_TRUE(writeFile(locks + "/a", "").ok());
   EXPECT_TRUE(MachineLock::tryAcquire("a").held());
-  ASSERT_TRUE(writeFile(locks + "/a", "x").ok()); // its holder ended while it let others go on
+  ASSERT_TRUE(writeFile(locks + "/a", "x").ok()); // its holder ended while it let others continue
   EXPECT_EQ(MachineLock::tryAcquire("a").outcome(), Outcome::unavailable);
   EXPECT_TRUE(MachineLock::tryAcquire("a").held());
 }

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Built where the CUDA toolkit is found.
+// Built if the CUDA toolkit is found.
 //
 //===----------------------------------------------------------------------===//
 #include "events/Nvtx.h"

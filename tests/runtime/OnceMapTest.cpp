@@ -51,7 +51,8 @@ TEST(OnceMap, KeepsThoseUsedLast) {
   EXPECT_EQ(map.size(), 2u);
 }
 
-/// Five ask at once for what cannot be made: how often it was begun. All must be told.
+/// Five threads request a value that cannot be made. Returns how often making began; all must get
+/// the failure.
 int makingsOfAFailure() {
   Map map;
   constexpr int others = 4;
@@ -62,7 +63,8 @@ int makingsOfAFailure() {
     Made made = map.get("key", [&]() -> Made {
       ++makings;
       waitUntil([&] { return asking == others + 1; });
-      std::this_thread::sleep_for(std::chrono::milliseconds(20)); // they come to wait, most likely
+      std::this_thread::sleep_for(std::chrono::milliseconds(20)); // the others most likely wait by
+                                                                  // then
       return Error(Code::unsupported, "no");
     });
     failures += made.code() == Code::unsupported;
@@ -76,8 +78,8 @@ int makingsOfAFailure() {
   return makings;
 }
 
-// No hook tells that a thread waits, so one that the machine held up may make it by itself: then
-// all is tried anew.
+// Nothing shows that a thread waits, so a thread that the machine delays may make the value itself.
+// Then everything is tried again.
 TEST(OnceMap, ThoseWhoWaitGetTheFailureAndTheNextTriesAgain) {
   int makings = 0;
   for (int i = 0; i < 100 && makings != 1; ++i)
@@ -146,7 +148,7 @@ TEST(OnceMap, WhoWaitsStopsAtItsDeadlineAndWhereItIsCancelled) {
   EXPECT_NE(map.find("key"), nullptr);
 }
 
-// The last handle may go there, and wait for a device.
+// Dropping the last handle may happen there, and may wait for a device.
 TEST(OnceMap, WhatIsPutOutGoesWithoutTheLock) {
   Map map(1);
   bool isGone = false;

@@ -1,4 +1,4 @@
-//===- OneAnswerTest.cpp - What a process runs, it runs again -------------===//
+//===- OneAnswerTest.cpp - A process repeats what it has run --------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -16,7 +16,7 @@ using namespace tesela;
 
 namespace {
 
-/// The schedule "wrong" writes no results: whether it ran shows in them.
+/// The schedule "wrong" writes no results, so the results show whether it ran.
 class OneAnswerTest : public testing::Test {
 protected:
   Result<TemporaryFolder> folder = TemporaryFolder::create();
@@ -33,7 +33,7 @@ protected:
     options.threads = 1;
     options.cacheFolder = folder->path() + "/cache";
     options.tuning = tuning;
-    options.tuningSeconds = 600; // it ends by a decision, long before
+    options.tuningSeconds = 600; // the race is decided long before
     options.log = [this](const std::string &message) { logged.push_back(message); };
     return options;
   }
@@ -53,7 +53,7 @@ protected:
                            int32_t(problem.Sq), int32_t(problem.Sk)});
   }
 
-  /// Another process has measured that `schedule` is the fastest for `problem`.
+  /// Pretends that another process has measured `schedule` as the fastest for `problem`.
   void measuredElsewhere(const Problem &problem, const std::string &schedule,
                          const KernelOptions &options) {
     TuneRecord record;
@@ -131,7 +131,7 @@ TEST_F(OneAnswerTest, WithSizesOneKernelServesAllLaunches) {
   EXPECT_EQ(kernel.info().scheduleOrigin, KernelInfo::ScheduleOrigin::tuned);
   for (Problem *problem : {&small, &large, &other})
     EXPECT_EQ(ranBy(kernel, *problem), "launches = 2");
-  options.sizes = sizesOf(other); // for which nothing is known
+  options.sizes = sizesOf(other); // it has no measurement
   Kernel heuristic = *shared.compile(options);
   for (Problem *problem : {&small, &large, &other})
     EXPECT_EQ(ranBy(heuristic, *problem), "rows = 1");
@@ -148,7 +148,7 @@ TEST_F(OneAnswerTest, WhatOthersMeasureMeanwhileChangesNothing) {
   measuredElsewhere(problem, "wrong");
   measuredElsewhere(other, "wrong");
   measuredElsewhere(problem, "wrong", narrow);
-  // Neither of that kernel, nor asked for again, with and without sizes, nor of another variant.
+  // This holds for the kernel, for a new request with and without sizes, and for another variant.
   KernelOptions sized = problem.options();
   sized.sizes = sizesOf(problem);
   for (int i = 0; i < 20; ++i) {
@@ -159,7 +159,7 @@ TEST_F(OneAnswerTest, WhatOthersMeasureMeanwhileChangesNothing) {
   EXPECT_EQ(ranBy(*early.compile(problem.options()), problem), "rows = 1");
   EXPECT_EQ(ranBy(*early.compile(sized), problem), "rows = 1");
   EXPECT_EQ(early.compile(narrow)->info().schedule, "rows = 1");
-  // A new context begins with what is known by then.
+  // A new context uses everything that was measured before.
   Context late = context();
   EXPECT_EQ(ranBy(*late.compile(problem.options()), problem), "wrong");
   EXPECT_EQ(ranBy(*late.compile(sized), problem), "wrong");
@@ -182,7 +182,7 @@ TEST_F(OneAnswerTest, AKernelThatIsThereDoesNotChangeWhenItsContextTunes) {
   EXPECT_EQ(ranBy(*shared.compile(problem.options()), problem), "launches = 2");
 }
 
-// Kernels go where there are many; what decides stays.
+// If there are many kernels, some are dropped, but records stay.
 TEST_F(OneAnswerTest, WhatIsDroppedComesBackTheSame) {
   constexpr int64_t most = 4;
   Problem problem = problemOf(64);
@@ -202,7 +202,7 @@ TEST_F(OneAnswerTest, WhatIsDroppedComesBackTheSame) {
         Kernel kernel = *small.compile(optionsOf(variant));
         EXPECT_EQ(ranBy(kernel, problem), "launches = 2");
         EXPECT_LE(small.internal()->tuning->keptCount(), size_t(most));
-        if (tuning == Tuning::cached && round == 0) // too late
+        if (tuning == Tuning::cached && round == 0) // too late to have an effect
           measuredElsewhere(problem, "wrong", optionsOf(variant));
       }
     for (int variant = 0; variant < 12; ++variant)
@@ -247,7 +247,7 @@ TEST_F(OneAnswerTest, ARequestThatIsCancelledLeavesTheAnswerToTheNext) {
   EXPECT_EQ(ranBy(*shared.compile(problem.options()), problem), "launches = 2");
 }
 
-// What a kernel keeps of captured tensors is of its own last launch.
+// What a kernel keeps about captured tensors must come from its own last launch.
 TEST_F(OneAnswerTest, CapturesThatChangedBeforeAnotherKernelsLaunchAreNotKept) {
   Problem problem = problemOf(64), other = problemOf(256);
   measuredElsewhere(problem, "launches = 2");

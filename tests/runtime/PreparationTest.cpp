@@ -90,11 +90,11 @@ TEST_F(PreparationTest, EndsAtItsDeadline) {
   Result<Kernel> kernel = preparation->get();
   EXPECT_EQ(kernel.code(), Code::deadlineExceeded);
   EXPECT_FALSE(preparation->waitFor(std::chrono::milliseconds(0)) && preparation->get().ok());
-  // The same of a compilation in the caller's own thread.
+  // The same for a compilation in the caller's thread.
   RequestLimits limits;
   limits.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
   EXPECT_EQ(shared.compile(options(), limits).code(), Code::deadlineExceeded);
-  // What was given up is not kept.
+  // An abandoned result is not kept.
   fake::setCompileMilliseconds(0);
   EXPECT_TRUE(shared.compile(options()).ok());
 }

@@ -13,7 +13,7 @@
 
 namespace tesela {
 
-/// Seeded f32 inputs for the fake kernel, NaN in the results.
+/// f32 inputs from fixed seeds for the fake kernel, and NaN in the results.
 struct Problem {
   int64_t B = 1, H = 4, Hkv = 2, Sq = 33, Sk = 47, D = 32;
   bool bshd = false;

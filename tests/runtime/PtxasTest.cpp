@@ -30,7 +30,7 @@ TEST(Ptxas, TheTargetIsTheDevicesOwn) {
   EXPECT_EQ(assemblerTarget(".version 8.0\n.target sm_80\n", 90), "sm_90");
   EXPECT_EQ(assemblerTarget(".target sm_90a, debug\n", 90), "sm_90a");
   EXPECT_EQ(assemblerTarget(".target sm_100f\n", 100), "sm_100f");
-  EXPECT_EQ(assemblerTarget(".target sm_90a\n", 100), "sm_90a"); // it is for no other
+  EXPECT_EQ(assemblerTarget(".target sm_90a\n", 100), "sm_90a"); // it runs on no other architecture
   EXPECT_EQ(assemblerTarget("", 120), "sm_120");
 }
 
@@ -75,7 +75,7 @@ TEST(Ptxas, ItsIdentityIsItsVersionWhereverItLies) {
   std::string elsewhere = folder->path() + "/ptxas";
   ASSERT_EQ(symlink(ptxas->path().c_str(), elsewhere.c_str()), 0);
   EXPECT_EQ(Ptxas(elsewhere).identity(), ptxas->identity());
-  // One that does not run is itself alone.
+  // A program that does not run is identified by its path.
   EXPECT_NE(Ptxas("/nowhere/ptxas").identity().find("/nowhere/ptxas"), std::string::npos);
 }
 
@@ -102,14 +102,14 @@ TEST(Ptxas, WhatOnlyOneArchitectureHasIsAssembledForIt) {
   Result<Assembled> assembled = ptxas->assemble(kernel, 90);
   EXPECT_TRUE(assembled.ok()) << assembled.error().message();
   kernel.replace(kernel.find("sm_90a"), 6, "sm_90");
-  EXPECT_FALSE(ptxas->assemble(kernel, 90).ok()); // the instruction is sm_90a's alone
+  EXPECT_FALSE(ptxas->assemble(kernel, 90).ok()); // only sm_90a has the instruction
 }
 
 TEST(Ptxas, AKernelThatIsSerialisedIsADefect) {
   std::optional<Ptxas> ptxas = Ptxas::find();
   if (!ptxas)
     GTEST_SKIP() << "no ptxas on this machine";
-  // Without the number of threads ptxas ignores setmaxnreg and says C7508.
+  // Without the number of threads, ptxas ignores setmaxnreg and warns with C7508.
   std::string kernel = smallKernel;
   kernel.replace(kernel.find("  ret;"), 0, "  setmaxnreg.dec.sync.aligned.u32 24;\n");
   kernel.replace(kernel.find("sm_80"), 5, "sm_90a");
@@ -147,7 +147,7 @@ TEST(Ptxas, AProgramThatIsNotThereIsAnError) {
   EXPECT_NE(assembled.error().message().find("/nowhere/ptxas"), std::string::npos);
 }
 
-/// What is made of a ptxas that is this shell script.
+/// The error of a ptxas that is this shell script.
 Error errorOfScript(const std::string &script, std::string &path) {
   Result<TemporaryFolder> folder = TemporaryFolder::create();
   EXPECT_TRUE(folder.ok());
@@ -177,7 +177,7 @@ TEST(Ptxas, AProgramThatFailsWithoutAnErrorOfItsOwnIsNoDefect) {
   EXPECT_NE(own.message().find("ptxas fatal   : b"), std::string::npos) << own.message();
 }
 
-// Servers ignore SIGCHLD so that their children vanish: what became of ptxas shows in its output.
+// Servers ignore SIGCHLD so that ended children vanish. Then only the output shows how ptxas ended.
 TEST(Ptxas, TheHostMayIgnoreItsChildren) {
   sighandler_t before = signal(SIGCHLD, SIG_IGN);
   if (std::optional<Ptxas> ptxas = Ptxas::find()) {

@@ -16,12 +16,12 @@ using namespace tesela;
 
 namespace {
 
-/// Kernels with given times, a machine with noise, and a clock that only launches move.
+/// Kernels with given times, a machine with noise, and a clock that only launches advance.
 class FakeTrack : public RaceTrack {
 public:
   std::vector<double> milliseconds; ///< 0 is the reference
-  double noise = 0.02;              ///< deviation of a launch, of its time
-  /// What the machine's other work makes of a launch, by the clock.
+  double noise = 0.02;              ///< relative standard deviation of a launch's time
+  /// The factor by which other work on the machine slows a launch down, at a time of the clock.
   std::function<double(double seconds)> load = [](double) { return 1.0; };
   double budget = 60, compileSeconds = 0.01;
   std::map<size_t, int> samples;
@@ -54,7 +54,7 @@ private:
   std::normal_distribution<double> normal;
 };
 
-/// A hundred kernels between 0.9 and 3 times the reference, one of them the best.
+/// A hundred kernels with 0.9 to 3 times the reference's time; one of them is the best.
 FakeTrack hundred(size_t best, double bestMilliseconds) {
   FakeTrack track;
   track.milliseconds = {2.0};
@@ -81,12 +81,12 @@ TEST(Race, FindsTheFastestAndIsSure) {
     EXPECT_NEAR(result->runners[best].ratio, 0.8, 0.02);
     EXPECT_GE(result->overReference, 0.99);
     EXPECT_FALSE(result->timeUp);
-    // What cannot win is out after a few launches.
+    // Kernels that cannot win are dropped after a few launches.
     EXPECT_LT(totalSamples(track), 1500) << "of 100 kernels";
   }
 }
 
-// An ordinary machine: other work halves its speed for seconds at a time.
+// A machine with load: other work halves its speed for part of each second.
 TEST(Race, LoadOfTheMachineDecidesNothing) {
   for (size_t best : {1u, 50u, 99u}) {
     FakeTrack track = hundred(best, 1.6);
@@ -97,7 +97,7 @@ TEST(Race, LoadOfTheMachineDecidesNothing) {
   }
 }
 
-// Launches that lose their processor to others, two in five of them.
+// Two in five launches lose their processor to other work.
 TEST(Race, InterruptedLaunchesDecideNothing) {
   for (size_t best : {1u, 50u, 99u}) {
     FakeTrack track = hundred(best, 1.6);
@@ -123,7 +123,7 @@ TEST(Race, KeepsTheReferenceWhereNothingIsSurelyFaster) {
 
 TEST(Race, EndsInTime) {
   FakeTrack track = hundred(99, 1.0);
-  track.compileSeconds = 0.5; // 50 s for all
+  track.compileSeconds = 0.5; // 50 s for all kernels
   track.budget = 10;
   Result<RaceResult> result = race(track, 0);
   ASSERT_TRUE(result.ok());
@@ -142,7 +142,7 @@ TEST(Race, ExhaustiveTimesAllOfThemFully) {
     EXPECT_GE(result->runners[i].rounds.size(), 12u) << i;
 }
 
-// The tuner's choice is within 3 % of the best of an exhaustive search, whatever the field.
+// The tuner's choice is within 3 % of the best of an exhaustive search, for any set of kernels.
 TEST(Race, IsAsGoodAsAnExhaustiveSearch) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     FakeTrack track;
@@ -202,7 +202,7 @@ TEST(Statistics, Median) {
   EXPECT_EQ(median({5, 1, 3, 100}), 4);
 }
 
-// A pair has its round's load in common, so that it does not matter.
+// Both launches of a pair have their round's load, so the load does not matter.
 TEST(Statistics, PairsAreOfOneRound) {
   std::vector<double> times{1, 10, 2, 20, 1}, others{2, 20, 4, 40, 2, 99};
   EXPECT_DOUBLE_EQ(pairedRatio(times, others), 0.5);

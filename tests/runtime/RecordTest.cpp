@@ -87,7 +87,7 @@ TEST_F(RecordTest, TheUsersWinOverTheLibrarys) {
   EXPECT_EQ(found[1].schedule, "far");
 }
 
-// Whatever stands in a file: no crash, and one warning.
+// Any file contents give no crash and one warning.
 TEST_F(RecordTest, DamagedFilesAreLeftOut) {
   std::string path = *store().store(record("block_m = 64"));
   std::string whole = *readFile(path);
@@ -148,8 +148,8 @@ TEST(SizeBucket, NearAreOtherNumbersOfHeadsOnly) {
   EXPECT_FALSE(bucket.isNear(SizeBucket::of({1, 32, 8, 4096, 8192})));
 }
 
-// A record counts where its digest is the kernel's. With other digests nothing fails, and nothing
-// in the table is ever used: so it was with the first one, when the text of cache keys had changed.
+// A record is used if its digest is the kernel's. With wrong digests nothing fails, but the table
+// is never used. That happened to the first table, when the text of cache keys had changed.
 TEST_F(RecordTest, TheShippedTablesAreOfTheLibrarysVariants) {
   int count = 0;
   for (const auto &file : std::filesystem::directory_iterator(TESELA_TEST_TABLES)) {

@@ -33,7 +33,7 @@ TEST(TaskThreads, TheMoreUrgentComeFirst) {
     add('d', late);
     add('e', urgency(1));
     add('f', urgency(-1));
-    *late = 2; // somebody began to wait for it
+    *late = 2; // somebody has begun to wait for it
     open.set_value();
   }
   EXPECT_EQ(order, "debcaf");

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// From a launch's arguments to what the driver is asked to encode, and to the kernel's
-// parameters. tests/gpu checks that a GPU reads through the maps what it should.
+// From a launch's arguments to the driver's encoding call and the kernel's parameters. tests/gpu
+// checks that a GPU reads the right elements through the maps.
 //
 //===----------------------------------------------------------------------===//
 #include "../AttentionTensors.h"
@@ -51,7 +51,7 @@ CheckedArguments checked(const LaunchArguments &arguments) {
 }
 
 enum Index { q, k, v, o };
-constexpr uint64_t zeros = 4096; // where rows of zeros would lie
+constexpr uint64_t zeros = 4096; // where rows of zeros would be
 
 TEST(TensorTiling, BothLayouts) {
   Result<TensorTiling> tiling =
@@ -96,7 +96,7 @@ TEST(TensorTiling, HeadsOfABoxShareAKeyHead) {
   EXPECT_EQ(tiling->boxRows, 16u);
   EXPECT_EQ(tiling->boxHeads, 4u);
   EXPECT_EQ(tiling->sharing, 3u);
-  // Heads in one place: of those that share a key head there is no box; a head each is fine.
+  // If heads share one place in memory, there is no box of several heads; boxes of one head work.
   LaunchArguments arguments = tensors(false, 2, 6, 2, 5, 7);
   arguments.q.strides[1] = 0;
   tiling = tensorTiling(checked(arguments), q, "q", 16, 4, zeros);
@@ -109,7 +109,7 @@ TEST(TensorTiling, HeadsOfABoxShareAKeyHead) {
   ASSERT_TRUE(tiling.ok());
   EXPECT_EQ(tiling->extents, (Extents4{64, 5, 1, 2}));
   EXPECT_EQ(tiling->sharing, 1u);
-  // The stride from one key head's to the next counts, too.
+  // The stride between key/value heads counts, too.
   arguments = tensors(false, 1, 6, 2, 5, 7);
   arguments.q.strides[1] = int64_t(1) << 38;
   EXPECT_TRUE(tensorTiling(checked(arguments), q, "q", 16, 1, zeros).ok());
@@ -145,7 +145,7 @@ TEST(TensorTiling, WhatAMapCannotSayIsASentence) {
   EXPECT_TRUE(tensorTiling(checked(arguments), v, "v", 64, 1, zeros).ok());
 }
 
-/// What the driver was asked for last.
+/// The parameters of the driver's last call.
 struct DriverCall {
   int type, interleave, swizzle, promotion, fill;
   uint32_t rank;
@@ -194,7 +194,7 @@ TEST(EncodeTensorMap, TheDriverIsTold) {
   tiling.type = ElementType::bf16;
   ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
   EXPECT_EQ(driverCall.type, cuda::tensorMapBfloat16);
-  tiling.type = ElementType::e4m3; // as bytes, twice as many to a row of 128
+  tiling.type = ElementType::e4m3; // elements are bytes, so a row of 128 bytes has twice as many
   ASSERT_TRUE(cuda::encodeTensorMap(api, tiling, map).ok());
   EXPECT_EQ(driverCall.type, cuda::tensorMapUint8);
   EXPECT_EQ(driverCall.box, (std::array<uint32_t, 5>{128, 96, 1, 1}));
@@ -204,9 +204,9 @@ TEST(EncodeTensorMap, TheDriverIsTold) {
   EXPECT_NE(status.error().message().find("cuTensorMapEncodeTiled"), std::string::npos);
 }
 
-int encodings; ///< that the driver below made
+int encodings; ///< by the driver below
 
-/// A map that says how many were made before it.
+/// A driver whose maps contain the number of maps that were encoded before.
 cuda::DriverApi countingDriver() {
   cuda::DriverApi api = recordingDriver();
   api.cuTensorMapEncodeTiled = [](CUtensorMap_st *map, int, uint32_t, void *address,
@@ -269,7 +269,7 @@ TEST(KnownTensorMaps, OfMoreThanThereIsRoomForAllAreRight) {
   };
   for (int again = 0; again < 2; ++again)
     findAll(10000, 512);
-  // Addresses as an allocator gives them spread over the places.
+  // Addresses of an allocator spread over the places.
   for (uintptr_t step : {512, 1 << 20, 2 << 20, 3 << 21}) {
     findAll(128, step);
     findAll(128, step);
@@ -298,7 +298,8 @@ TEST(EncodeTensorMap, PackedHeadsLieInsideOfPositions) {
   EXPECT_EQ(driverCall.elementStrides, (std::array<uint32_t, 5>{1, 1, 1, 1, 1}));
 }
 
-/// Code that encodes into a map's first byte how many came before, and keeps the parameters.
+/// Code that writes the number of earlier encodings into a map's first byte, and keeps the
+/// parameters.
 class RecordingCode : public LoadedCode {
 public:
   mutable std::vector<TensorTiling> tilings;
@@ -382,7 +383,7 @@ TEST(LaunchPlan, ACounterIsThatOfTheLaunchsStream) {
   EXPECT_EQ(address, reinterpret_cast<uintptr_t>(&stream) + 64);
   EXPECT_EQ(plan->launch(counting, arguments, nullptr).code(), Code::outOfMemory);
   EXPECT_EQ(counting.parameters.size(), 2u);
-  // The host has none.
+  // The host has no counters.
   EXPECT_EQ(plan->launch(RecordingCode(), arguments, &stream).code(), Code::defect);
 }
 

@@ -55,7 +55,7 @@ TEST(ThreadPool, RunsFromSeveralThreadsDoNotMix) {
   EXPECT_EQ(sum, 4 * 50 * 190);
 }
 
-// Items wait for each other: so many threads are at work at once.
+// Items wait for each other, so `threads` threads must be at work at the same time.
 TEST(ThreadPool, APoolAloneHasAllItsThreads) {
   constexpr int threads = 5;
   ThreadPool pool(threads);
@@ -75,7 +75,7 @@ TEST(ThreadPool, RunsOfTwoPoolsShareTheProcessors) {
   ThreadPool first(usable), second(usable);
   std::set<std::thread::id> others;
   std::mutex mutex;
-  // The first pool's threads are all at work while the second one runs.
+  // All threads of the first pool are at work while the second one runs.
   std::atomic<int> arrived = 0;
   ASSERT_TRUE(first
                   .run(usable, 0,
@@ -107,7 +107,7 @@ TEST(Processors, OfAControlGroup) {
   EXPECT_GE(usableProcessors(), 1);
 }
 
-// In any of the threads: nobody is left behind, and the pool goes on.
+// In any of the threads: the run ends, and the pool can be used again.
 TEST(ThreadPool, WhatThrowsIsAFailure) {
   ThreadPool pool(3);
   for (int round = 0; round < 20; ++round) {

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What an honest kernel gives, with one tile of 64 queries and 64 keys spoilt: left out, counted
-// twice, or multiplied with another tile's values. In bf16, whose tolerances are the widest, at
-// every place of the matrix. Late in a causal row such an error is far smaller than the largest
-// tolerance of one element, which the first rows set.
+// Takes the result of an honest kernel and spoils one tile of 64 queries and 64 keys: it is left
+// out, counted twice, or multiplied with another tile's values. In bf16, which has the widest
+// tolerances, at every tile of the mask. Late in a causal row such an error is far smaller than the
+// largest tolerance of one element, which the first rows determine.
 //
 //===----------------------------------------------------------------------===//
 #include "check/Elements.h"
@@ -51,7 +51,7 @@ constexpr DefectPoint points[] = {
     {"causal_documents", "q >= k && document[q] == document[k]", causalDocuments, 1500, 1500},
 };
 
-/// A problem, its reference, and what an honest kernel gives: base, rounded.
+/// A problem, its reference, and the result of an honest kernel: base, rounded.
 class TileDefects : public testing::TestWithParam<DefectPoint> {
 protected:
   const int64_t queries = GetParam().queries, keys = GetParam().keys;
@@ -60,7 +60,7 @@ protected:
   std::vector<int32_t> document;
   LaunchArguments arguments;
   Reference reference;
-  /// [queries, keys tiles]: the weight p / l of all keys of a tile together.
+  /// [queries, key tiles]: the sum of the weights p / l of a tile's keys.
   std::vector<double> weights;
   /// [queries, key tiles, key tiles, headDim]: the first tile's weights times the second's values.
 
@@ -76,7 +76,7 @@ protected:
     fillInputs(InputKind::normal, arguments.q, arguments.k, arguments.v, 7);
     lse.assign(queries, 0);
     arguments.lse = Tensor::contiguous(lse.data(), ElementType::f32, {1, 1, queries});
-    // Five documents, whose ends lie inside of tiles.
+    // Five documents that end inside of tiles.
     for (int64_t i = 0; i < keys; ++i)
       document.push_back(int32_t((i + 13) * 5 / keys));
     arguments.captures = {
@@ -99,7 +99,7 @@ protected:
     return bf16ToFloat(of[row * headDim + d]);
   }
 
-  /// p / l of each pair, 0 where it is masked.
+  /// p / l of each pair; 0 if it is masked.
   std::vector<double> pairs;
   void findWeights() {
     pairs.assign(queries * keys, 0);
@@ -120,8 +120,8 @@ protected:
     return compared->passed;
   }
 
-  /// A tile's part of a row: the sum of its weights, and of weights times the values of the tile
-  /// `of`, whose keys behind the last have none.
+  /// A tile's part of a row: the sum of its weights, and the sum of weights times values of the
+  /// tile `of`. Keys beyond the last one have no values.
   struct Part {
     double weight = 0;
     double o[headDim] = {};
@@ -138,7 +138,8 @@ protected:
     return part;
   }
 
-  /// Whether the check finds that `spoil` has changed o, in double, and lse of the rows of a tile.
+  /// Whether the check notices that `spoil` has changed o (in double) and lse in the rows of a
+  /// tile.
   template <typename Spoil> bool finds(int64_t firstRow, Spoil spoil) {
     int64_t end = std::min(firstRow + tileExtent, queries);
     std::vector<uint16_t> honestO = o;
@@ -152,13 +153,13 @@ protected:
       lse[row] = float(logSumExp);
     }
     bool found = !passes();
-    // In their places: the arguments point there.
+    // Copies into the same vectors, because the arguments point to them.
     std::copy(honestO.begin(), honestO.end(), o.begin());
     std::copy(honestLse.begin(), honestLse.end(), lse.begin());
     return found;
   }
 
-  /// The tiles of keys of which the rows keep some.
+  /// The tiles of keys in which the rows keep some pair.
   std::vector<int64_t> keptTiles(int64_t firstRow) const {
     std::vector<int64_t> kept;
     for (int64_t keyTile = 0; keyTile * tileExtent < keys; ++keyTile) {
@@ -185,7 +186,7 @@ TEST_P(TileDefects, AnHonestResultPasses) { EXPECT_TRUE(passes()); }
 
 TEST_P(TileDefects, ADroppedTileIsFound) {
   forEachTile([&](int64_t firstRow, int64_t keyTile) {
-    // Of the product alone, and of all sums, so that the result is that of another mask.
+    // From the product only, and from all sums, as if the mask were another.
     EXPECT_TRUE(finds(firstRow, [&](int64_t row, double *values, double &) {
       Part lost = part(row, keyTile, keyTile);
       for (int64_t d = 0; d < headDim; ++d)
@@ -232,8 +233,8 @@ TEST_P(TileDefects, ASwappedPairOfTilesOfVIsFound) {
           << "queries from " << firstRow << ", keys from " << one * tileExtent << " and "
           << other * tileExtent;
     };
-    // Each with its neighbour and with the row's first: two buffers that were taken for each other,
-    // and a copy of long ago.
+    // Each tile with its neighbour and with the row's first one: two buffers are confused, or an
+    // old copy is used.
     for (size_t i = 1; i < kept.size(); ++i) {
       expectFound(kept[i - 1], kept[i]);
       if (i > 1)
@@ -247,7 +248,7 @@ std::string nameOf(const DefectPoint &point) {
          std::to_string(point.keys);
 }
 
-/// Without it, GoogleTest shows the bytes, addresses among them.
+/// Without this function GoogleTest prints the bytes, including addresses.
 void PrintTo(const DefectPoint &point, std::ostream *stream) { *stream << nameOf(point); }
 
 INSTANTIATE_TEST_SUITE_P(Check, TileDefects, testing::ValuesIn(points),

@@ -1,4 +1,4 @@
-//===- TuneTest.cpp - Contexts that measure their schedules ---------------===//
+//===- TuneTest.cpp - Contexts that tune their schedules ------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ protected:
   std::vector<Event> trials;
 
   void SetUp() override {
-    // Eight times as fast as the heuristic's: no noise hides that.
+    // Eight times as fast as the heuristic's schedule, so that noise does not matter.
     fake::setCandidates(
         {"launches = 8", "launches = 5", "broken", "launches = 1", "launches = 12"});
   }
@@ -41,7 +41,7 @@ protected:
     options.diskCache = true;
     options.cacheFolder = folder->path() + "/cache";
     options.tuning = tuning;
-    options.tuningSeconds = 600; // it ends by a decision, long before
+    options.tuningSeconds = 600; // the race is decided long before
     options.log = [this](const std::string &message) {
       std::lock_guard lock(mutex);
       logged.push_back(message);
@@ -56,7 +56,7 @@ protected:
     return *created;
   }
 
-  /// The first mask that comes with the fake variant reads no capture.
+  /// The mask of the fake variant reads no captured tensor.
   static TuneShape shapeOf(const Problem &problem) {
     TuneShape shape;
     static_cast<ProblemSizes &>(shape) = {problem.B, problem.H, problem.Hkv, problem.Sq,
@@ -104,7 +104,7 @@ TEST_F(TuneTest, FindsKeepsAndUsesTheFastest) {
   EXPECT_TRUE(std::filesystem::exists(report->record));
   EXPECT_GE(trials.size(), 5u);
 
-  // The next process finds it.
+  // The next process finds the choice.
   Context second = context();
   Result<Kernel> kernel = second.compile(optionsFor(problem));
   ASSERT_TRUE(kernel.ok());
@@ -178,7 +178,7 @@ TEST_F(TuneTest, WrongShapesAreTold) {
   TuneOptions tuning;
   tuning.memoryBytes = 1000;
   EXPECT_EQ(tune(context(), problem.options(), shapeOf(problem), tuning).code(), Code::outOfMemory);
-  // What a mask reads decides how many tiles there are.
+  // The mask reads the tensor, which decides how many tiles there are.
   KernelOptions documents = problem.options();
   documents.variantText = "attention documents(id: i32[Sk]) { mask = id[q] == id[k] }";
   Result<TuneReport> missing = tune(context(), documents, shapeOf(problem));
@@ -186,7 +186,7 @@ TEST_F(TuneTest, WrongShapesAreTold) {
   EXPECT_NE(missing.error().message().find("give 'id'"), std::string::npos);
 }
 
-// A launch never waits: the first ones run what is there, later ones what came of the race.
+// A launch never waits: the first launches run the existing kernel, later ones the race's winner.
 TEST_F(TuneTest, OnFirstUseLaterLaunchesChange) {
   Problem problem;
   problem.fill();
@@ -207,7 +207,7 @@ TEST_F(TuneTest, OnFirstUseLaterLaunchesChange) {
   EXPECT_EQ(tuned.find(problem.arguments)->info.schedule, "launches = 1");
   launch(*kernel, problem);
   EXPECT_TRUE(logged.empty()) << logged[0];
-  // Another handle, another size near by: the same.
+  // Another handle and a near size get the same kernel.
   Problem larger;
   larger.H = 8, larger.Hkv = 4;
   larger.fill();
@@ -228,13 +228,13 @@ TEST_F(TuneTest, FullTunesBeforeCompileReturns) {
   size_t before = trials.size();
   ASSERT_TRUE(shared.compile(optionsFor(problem)).ok());
   EXPECT_EQ(trials.size(), before) << "known by now";
-  // prepare() has the same.
+  // prepare() gives the same.
   Result<Kernel> prepared = shared.prepare(optionsFor(problem))->get();
   ASSERT_TRUE(prepared.ok());
   EXPECT_EQ(prepared->info().scheduleOrigin, KernelInfo::ScheduleOrigin::tuned);
 }
 
-// Arguments that no launch takes are no sizes to tune for.
+// Arguments of a refused launch are not tuned for.
 TEST_F(TuneTest, ARefusedLaunchAsksForNothing) {
   Problem problem;
   problem.fill();
@@ -242,7 +242,7 @@ TEST_F(TuneTest, ARefusedLaunchAsksForNothing) {
   Result<Kernel> kernel = shared.compile(problem.options());
   ASSERT_TRUE(kernel.ok());
   LaunchArguments wrong = problem.arguments;
-  wrong.k.extents[1] = wrong.v.extents[1] = 3; // key/value heads for 4 heads
+  wrong.k.extents[1] = wrong.v.extents[1] = 3; // 3 key/value heads for 4 query heads
   EXPECT_EQ(kernel->launch(wrong).code(), Code::invalidArgument);
   wrong = problem.arguments;
   wrong.q.extents[2] = wrong.o.extents[2] = int64_t(1) << 40;
@@ -250,7 +250,7 @@ TEST_F(TuneTest, ARefusedLaunchAsksForNothing) {
   EXPECT_FALSE(kernel->internal()->tuned->isUsed());
 }
 
-// A server asks for its kernels again and again.
+// A server requests its kernels again and again.
 TEST_F(TuneTest, AskingAgainChangesNothing) {
   Problem problem;
   problem.fill();
@@ -268,7 +268,7 @@ TEST_F(TuneTest, AskingAgainChangesNothing) {
   EXPECT_EQ(tuned->tableCount(), tables);
 }
 
-// A record whose schedule no longer compiles costs a warning, no more.
+// A record whose schedule no longer compiles only causes a warning.
 TEST_F(TuneTest, ARecordThatDoesNotCompileIsNotUsed) {
   Problem problem;
   problem.fill();
@@ -300,7 +300,7 @@ TEST_F(TuneTest, AKernelWithSeveralSchedulesOutlivesItsContext) {
     Problem other;
     other.Sq = 200;
     other.fill();
-    launch(*kernel, other); // asks nobody
+    launch(*kernel, other); // this starts no tuning
   }
 }
 

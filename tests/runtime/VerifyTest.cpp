@@ -61,7 +61,7 @@ TEST_F(VerifyTest, OnceAKernel) {
   EXPECT_EQ(verifications[0].target, "host");
   EXPECT_EQ(verifications[0].text, "132 of 132 rows");
   EXPECT_FALSE(verifications[0].failure);
-  // Another schedule is another kernel, and so is that of another context.
+  // Another schedule is another kernel, and so is the kernel of another context.
   EXPECT_TRUE(kernel("launches = 2").launch(problem.arguments).ok());
   EXPECT_EQ(verifications.size(), 2u);
   EXPECT_TRUE(kernel(makeContext(true)).launch(problem.arguments).ok());
@@ -71,7 +71,7 @@ TEST_F(VerifyTest, OnceAKernel) {
 
 TEST_F(VerifyTest, AWrongResultIsAFailureOfTheLaunchAndOfLaterOnes) {
   problem.fill();
-  Kernel wrong = kernel("wrong"); // it writes nothing: NaN stays
+  Kernel wrong = kernel("wrong"); // it writes nothing, so NaN stays
   Status launched = wrong.launch(problem.arguments);
   EXPECT_EQ(launched.code(), Code::defect);
   EXPECT_TRUE(launched.error().isDefect());
@@ -87,7 +87,7 @@ TEST_F(VerifyTest, AWrongResultIsAFailureOfTheLaunchAndOfLaterOnes) {
   EXPECT_EQ(again.code(), Code::defect);
   EXPECT_EQ(again.error().message(), message);
   EXPECT_EQ(verifications.size(), 1u);
-  // Another kernel of the variant is not concerned.
+  // Another kernel of the variant is not affected.
   EXPECT_TRUE(kernel().launch(problem.arguments).ok());
 }
 
@@ -118,7 +118,7 @@ TEST_F(VerifyTest, WhatLaunchesNothingIsNotTheFirstLaunch) {
 TEST_F(VerifyTest, ItWaitsForNumbersThatAResultCanBeHeldAgainst) {
   problem.fill();
   std::vector<float> values = problem.v;
-  std::fill(problem.v.begin(), problem.v.end(), HUGE_VALF); // as memory that nobody has written
+  std::fill(problem.v.begin(), problem.v.end(), HUGE_VALF); // like uninitialised memory
   Kernel right = kernel();
   for (int i = 0; i < 3; ++i)
     EXPECT_TRUE(right.launch(problem.arguments).ok());

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which launches share a workspace, when it grows, what is kept in it, and what slots say of it:
-// with a backend and code that only count.
+// Which launches share a workspace, when it grows, what is kept in it, and which values slots get.
+// The backend and the code only count.
 //
 //===----------------------------------------------------------------------===//
 #include "launch/Workspaces.h"
@@ -58,7 +58,7 @@ public:
   Result<double> time(const std::function<Status()> &, void *) const override { return 0.0; }
 };
 
-/// Notes each launch's items and its slots' values. Streams are small numbers.
+/// Records each launch's items and the values of its slots. Streams are small numbers.
 class RecordingCode : public LoadedCode {
 public:
   struct Record {
@@ -68,10 +68,11 @@ public:
     std::vector<int64_t> values;
   };
   mutable std::vector<Record> records;
-  std::vector<std::vector<size_t>> sizes; ///< by launch and slot
-  size_t fails = size_t(-1);              ///< the launch of this index
+  std::vector<std::vector<size_t>> sizes; ///< the indices are launch and slot
+  size_t fails = size_t(-1);              ///< the index of the launch that fails
   std::map<void *, uint64_t> captures;
-  mutable std::map<uint64_t, std::vector<std::shared_ptr<const void>>> graphs; ///< by capture
+  mutable std::map<uint64_t, std::vector<std::shared_ptr<const void>>> graphs; ///< the key is the
+                                                                               ///< capture
 
   Result<StreamUse> streamUse(void *stream, bool) const override {
     auto capture = captures.find(stream);
@@ -103,7 +104,8 @@ public:
 
 Expression expression(const char *text) { return *Expression::parse(text); }
 
-/// A main launch that reads two levels of a summary of doc: i32[n, m], as the compiler makes it.
+/// A main launch that reads two levels of a summary of doc: i32[n, m], as the compiler generates
+/// it.
 Artifact summarized() {
   Artifact artifact;
   artifact.variantName = "documents";
@@ -181,12 +183,12 @@ TEST_F(WorkspacesTest, SlotsSayWhereAndHowLarge) {
   EXPECT_EQ(main[0], values[6]);
   EXPECT_EQ(main[1], 63);
   EXPECT_EQ(main[2], 3 * 63);
-  EXPECT_EQ(main[3] - main[0], 1536); // 2 * 3 * 63 numbers, up to the next line
+  EXPECT_EQ(main[3] - main[0], 1536); // 2 * 3 * 63 numbers, rounded up to 256 bytes
   EXPECT_EQ(main[4], 6);              // the plan's own H
 }
 
-// What waits for a launch of the same call may begin before that ends; the first one waits for what
-// the stream was given before, whoever that was.
+// A launch that waits for another one of the same call may begin before that ends. The first one
+// waits for all earlier work on the stream.
 TEST_F(WorkspacesTest, ADependentLaunchOverlapsAnotherOfTheCall) {
   arguments.capturesUnchanged = true;
   ASSERT_TRUE(launch().ok());
@@ -194,7 +196,7 @@ TEST_F(WorkspacesTest, ADependentLaunchOverlapsAnotherOfTheCall) {
   EXPECT_FALSE(code.records[0].overlaps);
   EXPECT_TRUE(code.records[1].overlaps);
   ASSERT_TRUE(launch().ok());
-  ASSERT_EQ(code.records.size(), 1u); // the summary stands
+  ASSERT_EQ(code.records.size(), 1u); // the summary is still valid
   EXPECT_EQ(code.records[0].index, 1u);
   EXPECT_FALSE(code.records[0].overlaps);
 }
@@ -211,7 +213,7 @@ TEST_F(WorkspacesTest, AreOfAStreamAndGrow) {
   shape(3, 100000);
   ASSERT_TRUE(launch(1).ok());
   EXPECT_EQ(backend->allocated, 3);
-  EXPECT_EQ(backend->allocations.size(), 2u); // the smaller one went
+  EXPECT_EQ(backend->allocations.size(), 2u); // the smaller one was freed
   shape(3, 1000);
   ASSERT_TRUE(launch(1).ok());
   EXPECT_EQ(backend->allocated, 3);
@@ -221,11 +223,11 @@ TEST_F(WorkspacesTest, AreOfAStreamAndGrow) {
 
 TEST_F(WorkspacesTest, AGraphHasMemoryOfItsOwn) {
   code.captures[streamOf(1)] = 17;
-  ASSERT_TRUE(launch(1).ok()); // on a stream that nothing was launched on before
+  ASSERT_TRUE(launch(1).ok()); // on a stream without earlier launches
   int64_t first = address();
-  ASSERT_TRUE(launch(1).ok()); // of one capture: one after the other
+  ASSERT_TRUE(launch(1).ok()); // one capture: its launches run one after the other
   EXPECT_EQ(address(), first);
-  code.captures[streamOf(2)] = 17; // two streams of one capture may run beside each other
+  code.captures[streamOf(2)] = 17; // two streams of one capture may run at the same time
   ASSERT_TRUE(launch(2).ok());
   EXPECT_NE(address(), first);
   code.captures.clear();
@@ -239,13 +241,13 @@ TEST_F(WorkspacesTest, AGraphHasMemoryOfItsOwn) {
   EXPECT_EQ(backend->allocations.size(), 4u);
   code.graphs.erase(17);
   EXPECT_EQ(backend->allocations.size(), 2u);
-  workspaces.reset(); // the kernel goes, the graph stays
+  workspaces.reset(); // the kernel is gone, but the graph stays
   EXPECT_EQ(backend->allocations.size(), 1u);
   code.graphs.erase(18);
   EXPECT_TRUE(backend->allocations.empty());
 }
 
-// What was captured first reads the memory that it was captured with.
+// A launch that was captured earlier reads the memory with which it was captured.
 TEST_F(WorkspacesTest, MemoryOfAGraphDoesNotGrow) {
   code.captures[streamOf(1)] = 17;
   ASSERT_TRUE(launch(1).ok());
@@ -258,7 +260,7 @@ TEST_F(WorkspacesTest, MemoryOfAGraphDoesNotGrow) {
   EXPECT_TRUE(backend->allocations.empty());
 }
 
-// Programs that capture again and again keep the memory of the graphs that exist.
+// Programs that capture again and again keep only the memory of existing graphs.
 TEST_F(WorkspacesTest, ManyGraphsHaveTheMemoryOfThoseThatExist) {
   for (uint64_t capture = 1; capture < 5000; ++capture) {
     code.captures[streamOf(1)] = capture;
@@ -268,7 +270,7 @@ TEST_F(WorkspacesTest, ManyGraphsHaveTheMemoryOfThoseThatExist) {
   }
 }
 
-// A program that makes and destroys streams: that of the one used longest ago goes.
+// A program that makes and destroys streams: the memory of the stream used longest ago is freed.
 TEST_F(WorkspacesTest, ManyStreamsHaveTheMemoryOfAFew) {
   ASSERT_TRUE(launch(1).ok());
   int64_t first = address();
@@ -279,7 +281,7 @@ TEST_F(WorkspacesTest, ManyStreamsHaveTheMemoryOfAFew) {
     EXPECT_LE(backend->allocations.size(), Workspaces::maxStreams);
   }
   EXPECT_EQ(backend->allocations.size(), Workspaces::maxStreams);
-  ASSERT_TRUE(launch(2).ok()); // as if it were new
+  ASSERT_TRUE(launch(2).ok()); // as if the stream were new
   workspaces.reset();
   EXPECT_TRUE(backend->allocations.empty());
 }
@@ -297,7 +299,7 @@ TEST_F(WorkspacesTest, WhatIsHeldOutlivesItsPlace) {
 
 TEST_F(WorkspacesTest, TheCallersIsTakenInstead) {
   size_t bytes = plan.workspaceBytes(sizes());
-  EXPECT_EQ(bytes, 1536u + 256u); // 2 * 3 * 63 and 2 * 3 * 2 numbers, each to the next line
+  EXPECT_EQ(bytes, 1536u + 256u); // 2 * 3 * 63 and 2 * 3 * 2 numbers, each rounded up to 256 bytes
   alignas(256) char memory[2048], other[2048];
   LaunchWorkspace given{memory, bytes};
   ASSERT_TRUE(plan.checkWorkspace(sizes(), given).ok());
@@ -317,7 +319,7 @@ TEST_F(WorkspacesTest, TheCallersIsTakenInstead) {
   EXPECT_EQ(launches(given), 1u);
   shape(3, 990);
   EXPECT_EQ(launches(given), 2u);
-  // A graph makes what it reads, once for all of its launches on a stream.
+  // A graph computes its summaries itself, once for all of its launches on a stream.
   code.captures[streamOf(1)] = 17;
   EXPECT_EQ(launches(given), 2u);
   EXPECT_EQ(launches(given), 1u);
@@ -376,7 +378,7 @@ TEST_F(WorkspacesTest, SummariesAreKeptWhereTheTensorIsTheSame) {
     return code.records.size() == 2;
   };
   arguments.capturesUnchanged = true;
-  EXPECT_TRUE(summarizes()); // there is none yet
+  EXPECT_TRUE(summarizes()); // there is no summary yet
   EXPECT_FALSE(summarizes());
   arguments.capturesUnchanged = false;
   EXPECT_TRUE(summarizes());
@@ -389,14 +391,14 @@ TEST_F(WorkspacesTest, SummariesAreKeptWhereTheTensorIsTheSame) {
   arguments.captures[0].strides[0] += 1;
   EXPECT_TRUE(summarizes());
   EXPECT_FALSE(summarizes());
-  shape(3, 999); // as many granules
+  shape(3, 999); // the same number of granules
   EXPECT_TRUE(summarizes());
   code.fails = 0;
   arguments.captures[0].data = &other;
   EXPECT_FALSE(launch().ok());
   code.fails = size_t(-1);
   EXPECT_TRUE(summarizes());
-  code.fails = 1; // what the main launch was to read may be there or not
+  code.fails = 1; // it is unknown whether the main launch's inputs exist
   arguments.capturesUnchanged = false;
   EXPECT_FALSE(launch().ok());
   code.fails = size_t(-1);
@@ -456,10 +458,10 @@ TEST_F(WorkspacesTest, MainLaunchesShareATemplatesWorkspace) {
   EXPECT_EQ(code.records[0].values[0] % 256, 0);
   EXPECT_EQ(code.records[1].values[1], 5);        // H's stride: Sq
   EXPECT_EQ(sizes().workspaceBytes, 256u + 256u); // 12 bytes, 6 * 5 * 4 bytes
-  arguments.capturesUnchanged = true;             // says nothing of what kernels hand to each other
+  arguments.capturesUnchanged = true;             // does not apply to data between kernels
   ASSERT_TRUE(launch().ok());
   EXPECT_EQ(code.records.size(), 2u);
-  // Too large for 64 bits, and no summary.
+  // A size beyond 64 bits in a workspace that is not a summary.
   Artifact large = twoKernels();
   large.workspaces[1].extents = {expression("Sq"), expression("Sq"), expression("Sq")};
   for (Launch &each : large.launches)

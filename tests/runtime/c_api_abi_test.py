@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The C API's header and its binary interface: `c_api_abi_test.py CC CXX [--write]`.
+# Tests the C API's headers and its binary interface: `c_api_abi_test.py CC CXX [--write]`.
 #
-# c_api_abi.txt has every size, offset, number and prototype as a compiler sees them. A program that
-# was built with that header must run with every later library of the same major version: --write
-# adds what is new, and refuses what would break such a program.
+# c_api_abi.txt has every size, offset, number and prototype as a compiler sees them. A program must
+# run with every later library of the same major version. So --write adds what is new, and refuses
+# changes that would break older programs.
 
 import os
 import re
@@ -22,13 +22,13 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 
 
 def headers():
-    """The C API's own, as they are included."""
+    """The C API's headers, by the names with which they are included."""
     names = sorted(os.listdir(os.path.join(INCLUDE, "tesela", "c")))
     return ["tesela/tesela.h"] + ["tesela/c/" + name for name in names if name.endswith(".h")]
 
 
 def declarations():
-    """All headers without comments and lines of the preprocessor; and their #defines of numbers."""
+    """The text of all headers without comments and preprocessor lines, and their #defines of numbers."""
     text, macros = "", []
     for header in headers():
         with open(os.path.join(INCLUDE, header), encoding="utf-8") as file:
@@ -40,7 +40,7 @@ def declarations():
 
 
 def normal(text):
-    """One space between words, none behind a bracket."""
+    """The text with one space between words and none after an opening bracket."""
     return re.sub(r"\( ", "(", re.sub(r"\s+", " ", text)).strip()
 
 
@@ -61,7 +61,7 @@ def fields(body):
 
 
 def without_names(prototype):
-    """Parameters may be called something else: only their types bind."""
+    """Removes the names of parameters: only their types are part of the interface."""
     head, parameters = re.fullmatch(r"(.*?\w)\((.*)\)", prototype).groups()
     types = [re.sub(r"(?<=[ *])\w+$", "", parameter.strip()).strip()
              for parameter in parameters.split(",")]
@@ -69,7 +69,7 @@ def without_names(prototype):
 
 
 def prototypes(text):
-    """One line a function, and one a type of functions."""
+    """One line for each function and each type of functions."""
     functions = re.findall(r"TESELA_API\s+([^;{}]+);", text)
     types = re.findall(r"typedef ([^;{}]*\(\*\w+\)[^;{}]*);", text)
     return (sorted("function " + without_names(normal(function)) for function in functions)
@@ -148,7 +148,7 @@ def by_name(entities):
 
 
 def breaks(old, new):
-    """Why a program that was built with `old` would not run with `new`."""
+    """The reasons why a program that was built with `old` would not run with `new`."""
     reasons = []
     new = by_name(new)
     for (kind, name), (size, members) in by_name(old).items():
@@ -229,7 +229,7 @@ class Header(unittest.TestCase):
             self.each_standard([f"#include <{header}>"])
 
     def test_beside_dlpack(self):
-        """dlpack.h before and behind; its types are those that the functions take."""
+        """dlpack.h included before and after; the functions take its types."""
         use = ["tesela_code view_of(const DLManagedTensor *a, const DLManagedTensorVersioned *b,",
                "                    const DLTensor *c, tesela_tensor *to);",
                "tesela_code view_of(const DLManagedTensor *a, const DLManagedTensorVersioned *b,",

@@ -31,7 +31,8 @@ std::vector<Schedule> schedulesFor(const KernelSpecification &specification, int
   return schedules.ok() ? *schedules : std::vector<Schedule>();
 }
 
-// What a record keeps must mean the same whatever the heuristic of another version chooses.
+// A record's text must mean the same schedule if another version's heuristic chooses something
+// else.
 TEST(Candidates, PinnedTextsGiveTheirScheduleBack) {
   for (int sm : {0, 80, 86, 90, 120})
     for (int headDim : {64, 128, 256})
@@ -41,7 +42,7 @@ TEST(Candidates, PinnedTextsGiveTheirScheduleBack) {
         for (const Schedule &schedule : schedulesFor(specification, 4, variant)) {
           KernelSpecification pinned = specification;
           pinned.schedule = schedule.pinnedText();
-          // Another heuristic: that of few queries and keys under another kind of mask.
+          // Another heuristic: the one for few queries and keys with another kind of mask.
           pinned.expectedLength = 512;
           pinned.expectedQueries = 1;
           Result<Schedule> again = chooseSchedule(
@@ -65,7 +66,7 @@ TEST(Candidates, TheHeuristicIsFirstAndNoneIsThereTwice) {
   }
 }
 
-// Every extent of the tables reaches some candidate, so no row of them is dead.
+// Every extent of the tables must be in some candidate, so that the tables have no unused rows.
 TEST(Candidates, ChoicesVary) {
   auto count = [](const std::vector<Schedule> &schedules, auto Schedule::*field) {
     std::set<std::decay_t<decltype(Schedule().*field)>> seen;
@@ -96,7 +97,7 @@ TEST(Candidates, ChoicesVary) {
   EXPECT_GE(count(host, &Schedule::productRows), 2u);
 }
 
-// With and without roles; each text is the schedule of any version's heuristic.
+// With and without roles. Each text must give the same schedule with any version's heuristic.
 TEST(Candidates, OfGradients) {
   for (int sm : {0, 80, 90}) {
     KernelSpecification specification = specificationFor(sm, 128);

@@ -27,7 +27,7 @@ inline std::string chosen(const std::string &target, int headDim,
   return schedule.ok() ? schedule->text() : schedule.error().message();
 }
 
-/// What sm_90 runs; a failure of the test where it is refused.
+/// The schedule that sm_90 gets. A refusal fails the test.
 inline Schedule chosenForLength(int headDimQk, int headDimV, int64_t length,
                                 const VariantTraits &variant = {}) {
   KernelSpecification specification = specificationFor("sm_90", headDimQk);
@@ -38,7 +38,7 @@ inline Schedule chosenForLength(int headDimQk, int headDimV, int64_t length,
   return schedule.ok() ? *schedule : Schedule();
 }
 
-/// What `target` runs for launches of `queries` queries and many keys.
+/// The schedule that `target` gets for launches with `queries` queries and many keys.
 inline Schedule chosenForQueries(const std::string &target, int headDim, int64_t queries) {
   KernelSpecification specification = specificationFor(target, headDim);
   specification.expectedQueries = queries;

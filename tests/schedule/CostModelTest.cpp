@@ -12,7 +12,7 @@ using namespace tesela;
 
 namespace {
 
-/// A launch of docs/performance.md: batch times length is 16384, heads times D 2048.
+/// A launch as in docs/method.md: batch times length is 16384, heads times D is 2048.
 struct Case {
   int headDim;
   bool isCausal;
@@ -28,7 +28,7 @@ CostedLaunch launchOf(const Case &each) {
           .extents = {std::max(16384 / each.length, 1), heads, heads, each.length, each.length}};
 }
 
-/// The tiles of every row of blocks.
+/// The numbers of full and partial tiles in every row of blocks.
 std::vector<RowTiles> rowsOf(const Case &each, const Schedule &schedule) {
   std::vector<RowTiles> rows;
   int64_t m = rowPositions(schedule), n = schedule.blockN;
@@ -41,7 +41,7 @@ std::vector<RowTiles> rowsOf(const Case &each, const Schedule &schedule) {
   return rows;
 }
 
-/// What the model says of the heuristic's schedule with `overrides`, in milliseconds.
+/// The time in ms that the model predicts for the heuristic's schedule with `overrides`.
 double predicted(const Case &each, const std::string &overrides) {
   KernelSpecification specification;
   specification.headDimQk = specification.headDimV = each.headDim;
@@ -62,24 +62,25 @@ struct Order {
   const char *faster, *slower;
 };
 
-// Pairs of docs/performance.md that differ by more than a run's spread.
+// Pairs of measurements (docs/log/2026-11-21-forward-sm90.md and 2026-11-23-forward-mma-sync.md)
+// that differ by more than the spread of a run.
 TEST(CostModel, OrdersOfTheH200AreKept) {
   const Order orders[] = {
-      // Roles against the path of sm_80, twice as fast.
+      // Roles are twice as fast as the path of sm_80.
       {{128, false, 4096}, "", "consumers = 0"},
       {{64, true, 4096}, "", "consumers = 0"},
       {{256, false, 4096}, "", "consumers = 0"},
-      // Consumers: three for long, two for short and masked.
+      // Consumers: three for long launches, two for short and masked ones.
       {{128, false, 8192}, "consumers = 3", "consumers = 2"},
       {{64, false, 4096}, "consumers = 3", "consumers = 2"},
       {{64, true, 8192}, "consumers = 3", "consumers = 2"},
       {{128, true, 512}, "consumers = 2", "consumers = 3"},
       {{64, true, 512}, "consumers = 2", "consumers = 3"},
-      // Blocks: 192 × 128 at D 64, wide blocks with two consumers at D 128 causal.
+      // Blocks: 192 × 128 at D 64; wide blocks with two consumers at D 128 causal.
       {{64, false, 1024}, "consumers = 3, block_n = 128", "consumers = 3, block_n = 96"},
       {{128, true, 2048}, "consumers = 2, block_n = 128", "consumers = 2, block_n = 64"},
       {{128, true, 2048}, "consumers = 2, block_n = 128", "consumers = 2, block_n = 96"},
-      // Mechanisms.
+      // References, overlap, persistence, query stages, turns and stages.
       {{128, false, 4096}, "reference = lazy", "reference = follow"},
       {{128, false, 4096}, "reference = recompute", "reference = lazy"},
       {{128, false, 2048}, "", "overlap = false, turns = false"},
@@ -107,7 +108,7 @@ TEST(CostModel, OrdersOfTheH200AreKept) {
   }
 }
 
-// The level is right to a factor, so that a budget can be planned with it.
+// Predictions must be right to a factor, so that a budget can be planned with them.
 TEST(CostModel, LevelsOfTheH200) {
   struct {
     Case launch;
@@ -138,17 +139,18 @@ double predictedOnHost(const Schedule &schedule, int headDim, int32_t length, in
 }
 
 Schedule hostSchedule(int64_t blockM, int64_t blockN, int64_t rows, int64_t vectors,
-                      int64_t lanes = 8) {
+                      int64_t vectorLength = 8) {
   Schedule schedule;
   schedule.blockM = blockM;
   schedule.blockN = blockN;
   schedule.productRows = rows;
   schedule.productVectors = vectors;
-  schedule.lanes = lanes;
+  schedule.vectorLength = vectorLength;
   return schedule;
 }
 
-// docs/decisions/host-target.md: 6 × 2 instead of 4 × 2 on AVX2; tiny blocks load too often.
+// docs/decisions/host-target.md: 6 × 2 is better than 4 × 2 on AVX2. Very small blocks load too
+// often.
 TEST(CostModel, OrdersOfTheHostAreKept) {
   for (int headDim : {64, 128}) {
     double best = predictedOnHost(hostSchedule(64, 64, 6, 2), headDim, 1024);
@@ -156,7 +158,7 @@ TEST(CostModel, OrdersOfTheHostAreKept) {
     EXPECT_LT(best, predictedOnHost(hostSchedule(16, 64, 6, 2), headDim, 1024));
     EXPECT_LT(predictedOnHost(hostSchedule(64, 64, 6, 4, 16), headDim, 1024), best);
   }
-  // A block for a few queries computes the others in vain.
+  // With few queries, a large block computes the missing rows in vain.
   EXPECT_LT(predictedOnHost(hostSchedule(16, 64, 6, 2), 64, 16),
             predictedOnHost(hostSchedule(128, 64, 6, 2), 64, 16));
 }
@@ -165,7 +167,7 @@ TEST(CostModel, WorkersThatHaveNothingToDoAreCounted) {
   EXPECT_DOUBLE_EQ(makespan({1}, 4, 4), 1);
   EXPECT_DOUBLE_EQ(makespan({1}, 5, 4), 2);
   EXPECT_DOUBLE_EQ(makespan({}, 0, 4), 0);
-  // The longest first: 3 + 1 beside 2 + 2.
+  // The longest item first: 3 + 1 and 2 + 2.
   EXPECT_DOUBLE_EQ(makespan({1, 2, 2, 3}, 4, 2), 4);
   EXPECT_NEAR(makespan({1, 3}, 2000, 2), 2000, 2);
 }

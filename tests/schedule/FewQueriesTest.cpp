@@ -12,7 +12,7 @@ using namespace tesela;
 
 namespace {
 
-// The rows that few queries would leave empty are other heads'.
+// If few queries would leave rows of a tile empty, other heads use these rows.
 TEST(Schedule, FewQueriesShareTheirRows) {
   for (const char *target : {"sm_80", "sm_90"})
     for (int headDim : {64, 128}) {
@@ -30,7 +30,7 @@ TEST(Schedule, FewQueriesShareTheirRows) {
     }
   EXPECT_EQ(chosenForQueries("sm_90", 128, 1).consumers, 1);
   EXPECT_EQ(chosenForQueries("sm_90", 256, 1).consumers, 1);
-  // Of 192 rows a chunk of 512 would leave a third of the last ones empty.
+  // With 192 rows, a chunk of 512 queries would leave a third of the last block's rows empty.
   EXPECT_EQ(chosenForQueries("sm_90", 128, 512).consumers, 2);
   EXPECT_EQ(chosenForQueries("sm_90", 128, 513).consumers, 3);
   EXPECT_TRUE(chosenForQueries("sm_90", 128, 1).text().find(", heads = 64") != std::string::npos);
@@ -39,8 +39,9 @@ TEST(Schedule, FewQueriesShareTheirRows) {
               std::string::npos);
 }
 
-// Keys in parts: 16 rows that read the same keys are one warp's, where there is work for four a
-// multiprocessor and their number of queries, heads and masks were measured.
+// Keys in parts: one warp computes the 16 rows that read the same keys, if there is work for four
+// warps on each multiprocessor, and if these numbers of queries and heads and this mask were
+// measured.
 TEST(Schedule, FewQueriesInPartsAreOneWarps) {
   struct Case {
     int64_t warps, queries = 1;
@@ -71,12 +72,12 @@ TEST(Schedule, FewQueriesInPartsAreOneWarps) {
   }
 }
 
-// Four thread blocks of one warp run at once on a multiprocessor, eight where keys have 8 bits, and
-// two of more warps; several sequences have twice as many shares, if they are not equal.
+// A multiprocessor runs four thread blocks of one warp at once, eight if keys have 8 bits, and two
+// thread blocks of more warps. Several sequences of different lengths get twice as many shares.
 TEST(Schedule, WorkersFollowWhatRunsAtOnce) {
   struct Case {
     SharedKeys launch;
-    int64_t times; ///< the multiprocessors
+    int64_t times; ///< workers over multiprocessors
     int headDim = 128;
     bool isNarrow = false;
   };
@@ -109,7 +110,7 @@ TEST(Schedule, WorkersFollowWhatRunsAtOnce) {
       specification.bindings = {"cache=e4m3"};
     int64_t workers = workersFor(specification, each.launch);
     EXPECT_EQ(workers, each.times * each.launch.processors);
-    // And it is one warp's where that was meant.
+    // And the number of workers selects one warp, where that was meant.
     specification.expectedQueries = each.launch.queries;
     specification.bindings.push_back(fmt::format("workers={}", workers));
     bool isOneWarps =

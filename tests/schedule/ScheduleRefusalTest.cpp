@@ -26,7 +26,7 @@ TEST_P(ScheduleRefusal, SaysWhatToChange) {
   EXPECT_FALSE(schedule.error().isDefect());
 }
 
-// Two products of a block read one buffer: it must be theirs until both have.
+// Two products of a block read one buffer, which must not be refilled before both are done.
 TEST(ScheduleOfValuesOfKeys, DoesNotOverlap) {
   for (int headDim : {64, 128, 256}) {
     KernelSpecification specification = specificationFor("sm_90", headDim, "");
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
                 "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
                 "persistent, output_buffer, group_keys, heads, query_stages, late_stages, "
-                "split_outputs, last_keys_first, lanes, product_rows, product_vectors and "
+                "split_outputs, last_keys_first, vector_length, product_rows, product_vectors and "
                 "product_pairs"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
                 "schedule: q_in_registers is true or false, not '1'"},
@@ -111,8 +111,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{
             "Host", "host", 64, "block_m = 12",
             "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
-        Refusal{"VectorsOfTheGpu", "sm_90", 64, "lanes = 8",
-                "schedule: lanes, product_rows, product_vectors and product_pairs are choices of "
+        Refusal{"VectorsOfTheGpu", "sm_90", 64, "vector_length = 8",
+                "schedule: vector_length, product_rows, product_vectors and product_pairs are "
+                "choices of "
                 "the host; leave them out on a GPU"},
         Refusal{"WarpsOfTheHost", "host", 64, "stages = 3, warps = 4, q_in_registers = true",
                 "schedule: stages is a choice of GPU targets: on the host it is 1, not 3; leave it "

@@ -35,7 +35,7 @@ TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
             "block_m = 192, block_n = 80, stages = 2, warps = 12, q_in_registers = false, "
             "consumers = 3, reference = recompute, overlap = true, persistent = true, "
             "output_buffer = true, query_stages = 2");
-  // The rest follows the number of consumers.
+  // The other choices follow from the number of consumers.
   EXPECT_EQ(chosen("sm_90", 128,
                    "consumers = 1, block_n = 64, reference = follow, overlap = false, "
                    "persistent = false, output_buffer = false, group_keys = 1000"),
@@ -44,7 +44,7 @@ TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
   EXPECT_EQ(chosen("sm_90", 128, "consumers = 0"), chosen("sm_80", 128));
 }
 
-// Two thread blocks of few rows hide each other's waits, where a multiprocessor has room for them.
+// Two thread blocks with few rows hide each other's waits, if a multiprocessor has room for both.
 TEST(Schedule, WidestHeadsShareAMultiprocessor) {
   for (const char *target : {"sm_100", "sm_103"})
     EXPECT_EQ(chosen(target, 256),
@@ -66,7 +66,7 @@ TEST(Schedule, WidestHeadsShareAMultiprocessor) {
             "block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false");
 }
 
-// Three consumers reuse each key more, two waste less of short and of masked rows of blocks.
+// Three consumers reuse each key more often. Two waste less of short and of masked rows of blocks.
 TEST(Schedule, ConsumersFollowTheExpectedLength) {
   struct {
     int headDim;
@@ -85,14 +85,14 @@ TEST(Schedule, ConsumersFollowTheExpectedLength) {
   }
 }
 
-// Several runs of keys and tests of blocks take registers that three consumers do not have.
+// Several runs of keys and tests of blocks need registers that three consumers do not have.
 TEST(Schedule, ScatteredTilesHaveTwoConsumers) {
   for (int headDim : {64, 128})
     EXPECT_EQ(
         chosenForLength(headDim, headDim, 0, {.isMasked = true, .isScattered = true}).consumers, 2);
 }
 
-// Beside their tiles consumers hold what masks read.
+// Besides their tiles, consumers hold the values that masks read.
 TEST(Schedule, TestedTilesAreNarrow) {
   VariantTraits tested{
       .isMasked = true, .hasCaptures = true, .isScattered = true, .isTested = true};
@@ -114,7 +114,7 @@ TEST(Schedule, TestedTilesAreNarrow) {
     EXPECT_EQ(chosenForLength(headDim, headDim, 0, tested).blockN, blockN) << headDim;
 }
 
-// As do the rounds of a reduction, beside which no product of another block has its registers.
+// So do the iterations of a reduction. They leave no registers for a product of another block.
 TEST(Schedule, ReductionsHaveTwoConsumersWithoutOverlap) {
   for (auto [headDim, blockN] : {std::pair(64, 128), {128, 128}, {192, 80}, {256, 48}}) {
     Schedule schedule =
@@ -125,7 +125,7 @@ TEST(Schedule, ReductionsHaveTwoConsumersWithoutOverlap) {
   }
 }
 
-// Tiles by chance keep little of a wide block.
+// With random tiles, only few pairs of a wide block are kept.
 TEST(Schedule, TestedReductionsAreNarrow) {
   for (int headDim : {64, 128}) {
     Schedule schedule = chosenForLength(headDim, headDim, 0,
@@ -152,28 +152,28 @@ TEST(Schedule, HalvesOfPairsHaveTwoConsumers) {
 }
 
 TEST(Schedule, FollowsTheVariant) {
-  // Keys and values of 32 MiB, 512 bytes each here.
+  // Keys and values of 32 MiB; here each takes 512 bytes.
   EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true}).groupKeys, 65536);
   EXPECT_EQ(chosenForLength(128, 128, 0).groupKeys, 0);
-  // What captured tensors decide is few and unequal: as many heads as there may be.
+  // If captured tensors decide, tiles are few and unequal, so a group has as many heads as allowed.
   VariantTraits tested{.isMasked = true, .isScattered = true, .isTested = true};
   EXPECT_EQ(chosenForLength(128, 128, 0, tested).groupKeys, 65536);
   tested.hasCaptures = true;
   EXPECT_EQ(chosenForLength(128, 128, 0, tested).groupKeys, 1 << 20);
-  // Recomputing a score of captured tensors takes more registers than it saves time.
+  // Recomputing a score with captured tensors needs more registers than its time gains.
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true}).reference,
             ScheduleReference::recompute);
   EXPECT_EQ(chosenForLength(64, 64, 0, {.hasScore = true}).reference, ScheduleReference::lazy);
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).reference,
             ScheduleReference::lazy);
-  // Captured tensors take registers; two consumers have enough.
+  // Captured tensors need registers; two consumers have enough.
   EXPECT_EQ(chosenForLength(64, 64, 0, {.isMasked = true, .hasCaptures = true}).blockN, 112);
   EXPECT_EQ(chosenForLength(128, 128, 0, {.isMasked = true, .hasCaptures = true}).blockN, 80);
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasCaptures = true}).blockN, 80);
   EXPECT_EQ(chosenForLength(128, 128, 1024, {.hasScore = true, .hasCaptures = true}).blockN, 128);
 }
 
-// Where items are short, and both fit.
+// For short work items, if both buffers fit.
 TEST(Schedule, QueriesOfTheNextItemAreLoadedAheadWhereItPays) {
   EXPECT_EQ(chosenForLength(128, 128, 0).queryStages, 2);
   EXPECT_EQ(chosenForLength(64, 64, 0, {.isMasked = true}).queryStages, 2);
@@ -183,7 +183,7 @@ TEST(Schedule, QueriesOfTheNextItemAreLoadedAheadWhereItPays) {
                 .queryStages,
             2);
   EXPECT_EQ(chosenForLength(256, 256, 0).queryStages, 1);
-  // Overrides of other choices leave it no room, or no next item.
+  // Some overrides leave no room for a second buffer, or no next item.
   for (const char *others : {"stages = 3", "output_buffer = false", "persistent = false"})
     EXPECT_EQ(chosen("sm_90", 128, others).find("query_stages"), std::string::npos) << others;
 }
@@ -205,7 +205,7 @@ TEST(Schedule, RangesThatArePartialOnBothSidesGoFromTheLastKeys) {
           .lastKeysFirst);
 }
 
-// Items begin beside the end of the one before where they are short and the registers suffice.
+// An item begins beside the end of the previous one, if items are short and registers suffice.
 TEST(Schedule, ShortItemsOverlap) {
   const VariantTraits causal{.isMasked = true}, window{.isMasked = true, .isScattered = true};
   EXPECT_EQ(chosenForLength(128, 128, 0).queryStages, 2);
@@ -221,13 +221,13 @@ TEST(Schedule, ShortItemsOverlap) {
   EXPECT_EQ(chosenForLength(64, 256, 0, bias).queryStages, 1);
 }
 
-// A score that is computed as masks are leaves three consumers fewer registers.
+// A score that is computed exactly, like a mask, leaves three consumers fewer registers.
 TEST(Schedule, ExactScoresHaveNarrowTiles) {
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true}).blockN, 80);
   EXPECT_EQ(chosenForLength(128, 128, 0, {.hasScore = true, .hasExactScore = true}).blockN, 64);
 }
 
-// Each is within the chip's shared memory and registers, or chooseSchedule would refuse it.
+// Each schedule fits the chip's shared memory and registers, because chooseSchedule checks that.
 TEST(Schedule, AllHeadsFitSm90) {
   for (int headDimQk = 8; headDimQk <= 256; headDimQk += 8)
     for (int headDimV = 8; headDimV <= 256; headDimV += 8)
@@ -273,34 +273,37 @@ TEST(Schedule, OverridesReplaceSingleChoices) {
       chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = lazy"),
       "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false, "
       "reference = lazy");
-  EXPECT_EQ(chosen("host", 64,
-                   "block_m = 8, block_n = 16, lanes = 4, product_rows = 3, product_vectors = 2"),
-            "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, lanes = 4, "
-            "product_rows = 3, product_vectors = 2");
+  EXPECT_EQ(
+      chosen("host", 64,
+             "block_m = 8, block_n = 16, vector_length = 4, product_rows = 3, product_vectors = 2"),
+      "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, vector_length = "
+      "4, "
+      "product_rows = 3, product_vectors = 2");
 }
 
 TEST(Schedule, CountsSharedMemory) {
   Schedule schedule{.blockM = 128, .blockN = 64, .stages = 2, .warps = 4};
-  // 2 bytes · (128 · 128 + 2 · 64 · (128 + 128)); 272 for each warp that finds blocks.
+  // 2 bytes · (128 · 128 + 2 · 64 · (128 + 128)), and 272 for each warp that finds blocks.
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_80", 128)), 98304 + 4 * 272);
-  // And two barriers of 8 bytes for each part of the queries and each stage of keys and values; one
-  // warp finds blocks, and tells of them through channels of 2 and 32 stages, and with the keys.
+  // Also two barriers of 8 bytes for each part of the queries and for each stage of keys and
+  // values. One warp finds blocks. It sends them through channels of 2 and 32 stages, and with the
+  // keys.
   schedule.consumers = 2;
   int64_t finding = 272 + (2 + 32) * (16 + 16) + 2 * 16;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 16 * (2 + 2 + 2) + finding);
-  // The output's own buffer; the two stages of work items, with two barriers and 16 bytes each; the
+  // The output's buffer; the two stages of work items, with two barriers and 16 bytes each; the
   // last item.
   schedule.outputBuffer = schedule.persistent = true;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 96 + 2 * 128 * 128 + 2 * (2 * 8 + 16) + 16 + finding);
-  // A second buffer of queries, and its barriers.
+  // A second buffer of queries, with its barriers.
   schedule.queryStages = 2;
   EXPECT_EQ(sharedBytes(schedule, specificationFor("sm_90", 128)),
             98304 + 96 + 2 * (2 * 128 * 128 + 16) + 2 * (2 * 8 + 16) + 16 + finding);
 }
 
-// Whether products of pairs of bf16 are worth it is a fact of the CPU, not of its features.
+// Whether products of pairs of bf16 pay depends on the CPU model, not on its features.
 TEST(Schedule, PairsOfBf16AreTheCpusChoice) {
   const std::set<std::string> features = {"avx512f", "avx512dq", "avx512vl", "avx512bw",
                                           "avx512bf16"};
@@ -316,7 +319,7 @@ TEST(Schedule, PairsOfBf16AreTheCpusChoice) {
       << "a masked feature";
 }
 
-// Large blocks read keys less often; of short or scattered runs they compute more in vain.
+// Large blocks read keys less often. For short or scattered runs they compute more in vain.
 TEST(Schedule, BlocksOfTheHostFollowTheRunsOfKeys) {
   VariantTraits window = {.isMasked = true, .isScattered = true};
   for (auto [length, queries, variant, extent] : {std::tuple(4096, 0, VariantTraits(), 128),
@@ -338,7 +341,7 @@ TEST(Schedule, BlocksOfTheHostFollowTheRunsOfKeys) {
   }
 }
 
-// A row without a query costs as much as any other.
+// A row without a query costs as much as any other row.
 TEST(Schedule, FewQueriesHaveFewRowsOnTheHost) {
   for (auto [queries, rows, heads] : {std::tuple(1, 8, 8),
                                       {2, 8, 4},
@@ -362,13 +365,15 @@ TEST(Schedule, VectorsOfTheHost) {
       fmt::format("schedule: products of 8 rows and 4 vectors take 37 registers, this CPU has "
                   "{}; take smaller product_rows or product_vectors",
                   unit.registers));
-  for (int lanes : {32, 3})
-    EXPECT_EQ(chosen("host", 64, fmt::format("lanes = {}", lanes)),
-              fmt::format("schedule: lanes is a power of two up to {}, which this CPU's vectors "
-                          "have, not {}",
-                          unit.width, lanes));
-  // What is chosen is accepted, and named.
-  EXPECT_NE(chosen("host", 64).find(fmt::format("lanes = {}", unit.width)), std::string::npos);
+  for (int length : {32, 3})
+    EXPECT_EQ(
+        chosen("host", 64, fmt::format("vector_length = {}", length)),
+        fmt::format("schedule: vector_length is a power of two up to {}, which this CPU's vectors "
+                    "have, not {}",
+                    unit.width, length));
+  // The chosen schedule is accepted, and printed with its values.
+  EXPECT_NE(chosen("host", 64).find(fmt::format("vector_length = {}", unit.width)),
+            std::string::npos);
 }
 
 TEST(Schedule, PairsAreOfBf16) {
@@ -380,7 +385,7 @@ TEST(Schedule, PairsAreOfBf16) {
             "schedule: product_pairs takes bf16 inputs, not f32; leave it out");
 }
 
-// Each row of the table goes through the text and back, and a schedule is its choices.
+// Each row of the table can be written as text and read again, and a schedule equals its choices.
 TEST(Schedule, EachChoiceIsReadAsItIsWritten) {
   Schedule base;
   ASSERT_EQ(base.set("block_m", "64"), "");
@@ -401,7 +406,7 @@ TEST(Schedule, EachChoiceIsReadAsItIsWritten) {
             "overlap, turns, persistent, output_buffer, query_stages and late_stages");
 }
 
-// What is printed names choices that a target does not have, with their only value.
+// A printed schedule also names choices that the target does not have, with their only value.
 TEST(Schedule, WhatIsPrintedIsAccepted) {
   for (const char *target : {"host", "sm_80", "sm_90"}) {
     std::string printed = chosen(target, 64);
@@ -416,7 +421,7 @@ TEST(Schedule, OneOfTwoOverridesHolds) {
   EXPECT_EQ(mergedOverrides("stages = 2,warps = 4", " stages= 3"), " stages= 3,warps = 4");
 }
 
-// What the refusals' limits still allow.
+// The largest values that the refusals' limits allow.
 TEST(Schedule, LimitsThemselvesAreAllowed) {
   EXPECT_TRUE(chosen("sm_90", 128, "block_n = 80").starts_with("block_m")); // 124 of 128 registers
   EXPECT_EQ(chosen("sm_80", 128, "block_n = 96, reference = follow"),

@@ -31,7 +31,7 @@ protected:
     std::ofstream(path, std::ios::binary) << bytes;
   }
 
-  /// Eight bytes of length, the header, the data.
+  /// Writes eight bytes with the header's length, the header, and the data.
   void writeFile(const std::string &header, const std::string &data) const {
     std::string prefix(8, '\0');
     for (int i = 0; i < 8; ++i)
@@ -39,7 +39,7 @@ protected:
     writeBytes(prefix + header + data);
   }
 
-  /// The sentence with which opening the file fails.
+  /// The message with which opening the file fails.
   std::string failure() const {
     Result<SafetensorsFile> file = SafetensorsFile::open(path);
     EXPECT_FALSE(file.ok());
@@ -111,7 +111,7 @@ TEST_F(SafetensorsTest, DamageAtEveryByteOfTheHeaderIsNoCrash) {
       std::string damaged = whole;
       damaged[at] = static_cast<char>(damaged[at] ^ flip);
       writeBytes(damaged);
-      // Some damage leaves a good file (another name, say); then its tensors can be read.
+      // Some damage, such as another name, leaves a valid file. Then its tensors must be readable.
       Result<SafetensorsFile> file = SafetensorsFile::open(path);
       if (!file)
         continue;
@@ -164,7 +164,7 @@ TEST_F(SafetensorsTest, OffsetsThatOverlapOrLeaveGapsAreRefused) {
 }
 
 TEST_F(SafetensorsTest, SizesThatOverflowAreRefused) {
-  // 2^62 elements of 4 bytes are 2^64 = 0 bytes in 64 bits.
+  // 2^62 elements of 4 bytes are 2^64 bytes, which is 0 in 64 bits.
   EXPECT_THAT(
       failureOf(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", ""),
       HasSubstr("more bytes than 64 bits"));
@@ -173,7 +173,7 @@ TEST_F(SafetensorsTest, SizesThatOverflowAreRefused) {
       HasSubstr("no whole number"));
   writeBytes(std::string(8, '\xff') + "{}");
   EXPECT_THAT(failure(), HasSubstr("claims 18446744073709551615 bytes"));
-  // Empty all the same, whatever the other extents.
+  // The tensor is empty, whatever the other extents are.
   writeFile(
       R"({"a":{"dtype":"F32","shape":[9223372036854775807,9223372036854775807,0],"data_offsets":[0,0]}})",
       "");

@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# docs/architecture.md: what it shows of each stage is what the compiler prints.
-# `architecture_test.py PATH-OF-TESELA PATH-OF-TESELA-OPT`
+# docs/architecture.md must show what the compiler prints at each stage. `architecture_test.py
+# PATH-OF-TESELA PATH-OF-TESELA-OPT`
 
 import re
 import subprocess
@@ -16,18 +16,20 @@ TESELA = TESELA_OPT = ""
 
 
 def plain(line):
-    """Without indentation and the numbers of values, which other passes change."""
+    """A line without indentation and without the numbers of values, which change with other
+    passes."""
     line = re.sub(r"%[\w-]+(:\d+)?(#\d+)?", "%", line)
     return re.sub(r"\s+", " ", line).strip()
 
 
 def pattern(line):
-    """`…` stands for anything; what stands behind a line's end may be left out."""
+    """A pattern for a shown line: `…` stands for any text, and the end of a line may be left
+    out."""
     return re.compile(".*".join(map(re.escape, plain(line).split("…"))))
 
 
 def missing(block, output):
-    """The first line of `block` that `output` does not have behind the lines before it."""
+    """The first line of `block` that does not follow in `output` after the lines before it."""
     lines = iter(map(plain, output.splitlines()))
     for line in block.splitlines():
         if plain(line) in ("", "…"):

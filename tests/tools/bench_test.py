@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The benchmark, all of it that needs neither PyTorch nor a GPU:
-# `bench_test.py PATH-OF-LIBTESELA [unittest options]`.
+# All of the benchmark that needs neither PyTorch nor a GPU: `bench_test.py PATH-OF-LIBTESELA
+# [unittest options]`.
 
 import array
 import contextlib
@@ -58,7 +58,7 @@ KERNEL = {
 
 
 def example():
-    """Results in which Tesela takes 1 ms, then 2 ms, and a third case went wrong."""
+    """Results in which Tesela takes 1 ms, then 2 ms, and the third case is wrong."""
     shape = {"variant": "full", "dtype": "bf16", "head_dim_qk": 64, "head_dim_v": 64}
     first = {"tesela": {**entry(1.0), **KERNEL}, "cudnn": entry(1.25), "fa2": entry(2.0)}
     first.update({"prototype/a": entry(0.9), "prototype/b": entry(0.8)})
@@ -88,7 +88,7 @@ def example():
 
 
 def sparse_example():
-    """Results of a mask beside full attention: of the pairs of its tiles two thirds are kept."""
+    """Results of a mask beside full attention: two thirds of the pairs in its tiles are kept."""
     results = example()
     full, masked = results["cases"][:2]
     full["engines"]["tesela"].update(tiles=512, tile_flops=5e11)
@@ -114,7 +114,7 @@ class Summary(unittest.TestCase):
     def test_ratios(self):
         first, second, third = example()["cases"]
         self.assertAlmostEqual(summary.ratio(first, "cudnn", "bursts"), 1.25)
-        # Of several prototypes the fastest.
+        # Of several prototypes the fastest one counts.
         self.assertAlmostEqual(summary.ratio(first, "prototype", "bursts"), 0.8)
         self.assertIsNone(summary.ratio(second, "fa2", "bursts"))
         self.assertIsNone(summary.ratio(third, "cudnn", "bursts"))
@@ -129,7 +129,7 @@ class Summary(unittest.TestCase):
         self.assertNotIn("flex", means)
 
     def test_flash_attention_3(self):
-        """A column, a ratio and a mean beside cuDNN's, a row of the overview, bars."""
+        """cuDNN has a column, a ratio, a mean, a row of the overview, and bars."""
         results = example()
         for case, median in zip(results["cases"], (1.0, 4.0, 1.0)):
             case["engines"]["fa3"] = entry(median)
@@ -142,7 +142,7 @@ class Summary(unittest.TestCase):
         self.assertIn("FlashAttention-3, D 64 full, 512: 500 TFLOP/s", chart.svg(results))
 
     def test_deterministic(self):
-        """Tesela's other gradients: beside its faster ones as a peer is, and beside the peers."""
+        """Tesela's other gradients are compared with its faster ones and with the peers."""
         results = example()
         for case, median in zip(results["cases"], (2.0, 2.5, 1.0)):
             case["engines"]["deterministic"] = entry(median)
@@ -202,13 +202,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(rows[0], head)
         self.assertEqual(rows[2], ["512", "512", "100.0%", "500.0", "500.0", "1.00"])
         self.assertEqual(rows[3], ["1k", "9", "66.7%", "200.0", "300.0", "0.60"])
-        # Nothing to compare with: not timed so, no case without a mask, no case with one.
+        # Without anything to compare: another mode, no case without a mask, no case with one.
         self.assertEqual(tables.tiles(sparse_example()["cases"], "sustained"), [])
         self.assertEqual(tables.tiles(sparse_example()["cases"][1:], "bursts"), [])
         self.assertEqual(tables.tiles(sparse_example()["cases"][:1], "bursts"), [])
 
     def test_forms(self):
-        """Both texts of a mask have their kernel, and the sections say what the tiles tell."""
+        """Each of a mask's two texts has a kernel, and the sections report the tiles."""
         results = sparse_example()
         names = [row[0] for row in self.cells(tables.kernels(results["cases"]))[2:]]
         described = "D 64, bf16, sm_90"
@@ -238,7 +238,7 @@ class Tables(unittest.TestCase):
 
     def test_kernels(self):
         rows = self.cells(tables.kernels(example()["cases"]))[2:]
-        # One kernel, at its first use.
+        # A kernel is listed once, at its first use.
         kernel = ["full, D 64, bf16, sm_90", KERNEL["schedule"]]
         self.assertEqual(rows, [[*kernel, "160", "0", "99000", "512", "334"]])
 
@@ -250,7 +250,7 @@ class Tables(unittest.TestCase):
         )
 
     def test_whole(self):
-        """All sections that have something to say, no others."""
+        """Every section with content is printed, and no other."""
         lines = tables.markdown(example()).splitlines()
         titles = [line[4:] for line in lines if line.startswith("### ")]
         self.assertEqual(
@@ -280,20 +280,20 @@ class Chart(unittest.TestCase):
         root = ElementTree.fromstring(chart.svg(example()))
         name = "{http://www.w3.org/2000/svg}"
         bars = [bar for bar in root.iter(name + "rect") if bar.find(name + "title") is not None]
-        # Of the prototypes one, of the wrong result none.
+        # One prototype has a bar; a wrong result has none.
         self.assertEqual(len(bars), 4 + 2 + 1)
         words = {element.text for element in root.iter(name + "text")}
         self.assertTrue({"D 64 full, bursts", "500", "250", "Tesela", "cuDNN"} <= words, words)
         self.assertNotIn("FlexAttention", words)
         self.assertNotIn("D 64 full, sustained", words)
-        # Twice the speed is twice the height: Tesela's 500 beside FA2's 250 TFLOP/s.
+        # Twice the speed is twice the height: Tesela has 500, FA2 250 TFLOP/s.
         heights = {bar.find(name + "title").text: float(bar.get("height")) for bar in bars}
         ours = heights["Tesela, D 64 full, 512: 500 TFLOP/s"]
         theirs = heights["FlashAttention-2, D 64 full, 512: 250 TFLOP/s"]
         self.assertAlmostEqual(ours, 2 * theirs, delta=0.2)
 
     def test_two_modes(self):
-        """Two modes of a group stand side by side."""
+        """The two modes of a group are side by side."""
         results = example()
         for case in results["cases"]:
             for times in case["engines"].values():
@@ -318,7 +318,7 @@ class Chart(unittest.TestCase):
 
 class Cases(unittest.TestCase):
     def test_kept_pairs(self):
-        # Longer than a window and a prefix, so that each part of the formulas counts.
+        # Longer than a window and a prefix, so that each part of the formulas matters.
         for variant, length in zip(
             cases.VARIANTS, (5, 40, 1100, 40, 5, 40, 2100, 5, 1400), strict=True
         ):
@@ -345,7 +345,7 @@ class Cases(unittest.TestCase):
                 self.assertEqual(variant.kept(length, length), kept)
 
     def test_packed(self):
-        """Documents of the mean length, one behind the other, the same in every run."""
+        """Packed documents with the mean length, the same in every run."""
         documents = sparsity.packed(32768)
         self.assertEqual(sorted(documents), documents)
         self.assertEqual(set(documents), set(range(47)))
@@ -357,7 +357,7 @@ class Cases(unittest.TestCase):
         import tiles
         import torch
 
-        tiles.PAIRS_AT_ONCE = 2**13  # several steps, the last of them short
+        tiles.PAIRS_AT_ONCE = 2**13  # so that there are several steps, the last one short
         chosen = (cases.FULL, cases.window(50), sparsity.documents(True))
         for variant in (*chosen, sparsity.neighbourhood(20, 3)):
             case = cases.Case("", "", variant, 1, 1, 1, 1000, 64, 64, "bf16")
@@ -383,7 +383,7 @@ class Cases(unittest.TestCase):
         self.assertEqual(window.flops, 4 * 2 * 16 * kept * 128)
 
     def test_batches(self):
-        """At least 16384 positions, however short or long the sequences."""
+        """At least 16384 positions, for short and long sequences."""
         batches = {case.length: case.batch for case in cases.gqa_cases(None, "bf16")}
         self.assertEqual(batches, {2048: 8, 4096: 4, 8192: 2, 16384: 1, 32768: 1, 65536: 1})
 
@@ -391,12 +391,12 @@ class Cases(unittest.TestCase):
         case = next(cases.gqa_cases([16384], "bf16"))
         self.assertEqual(case.input_bytes, 2 * 16384 * 128 * (64 + 8 + 8))
         self.assertEqual(case.copies(case.input_bytes // 2), 1)
-        # What lies between two uses of a set fills the cache at least twice.
+        # The other sets' inputs between two uses of a set fill the cache at least twice.
         cache = 3 * case.input_bytes
         self.assertGreaterEqual((case.copies(cache) - 1) * case.input_bytes, 2 * cache)
 
     def test_decode(self):
-        """Few queries of many keys: as many as both say, in each count."""
+        """Few queries of many keys: every count uses both numbers."""
         one, four = cases.decode_cases(None, "bf16")
         self.assertEqual((one.queries, four.queries, one.length), (1, 4, 8192))
         self.assertEqual(one.label, "1 of 8k")
@@ -410,7 +410,7 @@ class Cases(unittest.TestCase):
         everything = [(batch, head) for batch in range(2) for head in range(64)]
         self.assertEqual(case.checked_heads(), everything)
         self.assertEqual(case.checked_heads(scores=1), [(0, 0), (1, 63)])
-        # A head of keys comes with the scores of its eight heads of queries.
+        # A key head counts the scores of its eight query heads.
         key_heads = [(batch, head) for batch in range(2) for head in range(8)]
         scores = 16 * 8 * 8192 * 8192
         self.assertEqual(case.checked_heads(scores, key_heads=True), key_heads)
@@ -419,7 +419,7 @@ class Cases(unittest.TestCase):
 
 @contextlib.contextmanager
 def fa3_folder(library="_C.so", content=b"a library", files=("libcudart.so.12",)):
-    """A folder as --fa3 wants it: `content` under the name `library`, and other files."""
+    """A folder for --fa3: `content` under the name `library`, and other files."""
     with tempfile.TemporaryDirectory() as folder:
         for name in (library, *files):
             with open(os.path.join(folder, name), "wb") as file:
@@ -429,7 +429,7 @@ def fa3_folder(library="_C.so", content=b"a library", files=("libcudart.so.12",)
 
 class FlashAttention3(unittest.TestCase):
     def test_masks(self):
-        """Full, causal and a causal window; no score, no other mask."""
+        """Full, causal and causal windows are supported; scores and other masks are not."""
         found = {case.label: fa3.mask(case) for case in cases.variant_cases("bf16")}
         known = {label: tuple(mask.values()) for label, mask in found.items() if mask}
         self.assertEqual(
@@ -440,7 +440,7 @@ class FlashAttention3(unittest.TestCase):
         self.assertIsNotNone(fa3.mask(next(options.sparsity.form_cases("bf16"))))
 
     def test_few_queries(self):
-        """Its masks end at the last key, Tesela's begin at the first."""
+        """Its masks end at the last key; Tesela's begin at the first."""
         for case in cases.decode_cases(None, "bf16"):
             self.assertEqual(fa3.mask(case)["is_causal"], False)
             self.assertEqual(fa3.splits(case), 0)
@@ -476,7 +476,8 @@ class FlashAttention3(unittest.TestCase):
                         pass
 
     def test_engine(self):
-        """What the library gets, by a PyTorch that notes it: a tensor is its name and its steps."""
+        """The arguments of the library, from a PyTorch that records them: a tensor is its name
+        and its steps."""
 
         class Tensor(str):
             def transpose(self, first, second):
@@ -495,7 +496,7 @@ class FlashAttention3(unittest.TestCase):
             unittest.mock.patch.object(fa3.ctypes, "CDLL") as cdll,
             fa3_folder() as folder,
         ):
-            sys.modules.pop("engines", None)  # what is imported now goes with the patch
+            sys.modules.pop("engines", None)  # modules imported now must be removed with the patch
             engines = importlib.import_module("engines")
             (engine,) = engines.peers(["fa3"], folder)
         runtime = os.path.join(folder, "libcudart.so.12")
@@ -536,7 +537,7 @@ class Options(unittest.TestCase):
         self.assertEqual((chosen[2].head_dim_qk, chosen[2].head_dim_v), (192, 128))
 
     def test_unequal_widths(self):
-        """Causal alone, unless told otherwise."""
+        """Only causal, unless the option says otherwise."""
         for causal, groups in (("both", ["causal"]), ("no", ["full"]), ("yes", ["causal"])):
             parsed = options.parse(["--dims", "192x128", "--lengths", "512", "--causal", causal])
             found = [case.group for case in options.chosen_cases(parsed)]
@@ -550,7 +551,8 @@ class Options(unittest.TestCase):
         self.assertEqual(parsed.peers, ["fa2"])
 
     def test_pass(self):
-        """The deterministic gradients have the schedule of the others, unless told otherwise."""
+        """The deterministic gradients use the schedule of the others, unless an option says
+        otherwise."""
         self.assertEqual(options.parse([]).pass_name, "forward")
         parsed = options.parse(["--pass", "backward", "--schedule", "consumers = 0"])
         self.assertEqual(parsed.pass_name, "backward")
@@ -559,7 +561,7 @@ class Options(unittest.TestCase):
         self.assertEqual(options.parse(apart).deterministic_schedule, "b")
 
     def test_peers(self):
-        """FlashAttention-3 is there where its folder is named."""
+        """FlashAttention-3 is used if its folder is given."""
         self.assertEqual(options.parse([]).peers, ["cudnn", "fa2", "flex"])
         self.assertEqual(options.parse(["--peers", ""]).peers, [])
         with fa3_folder() as folder:
@@ -609,7 +611,7 @@ class Host(unittest.TestCase):
         wrong = {**case, "variant": "causal", "wrong": "an error"}
         options = host.parse(["--heads", "4"])
         _, _, first, second = host.table([{**case, "times_ms": times}, wrong], options)
-        # 4 · 64 · 4 · 1024² operations in a millisecond, by the best of each.
+        # 4 · 64 · 4 · 1024² operations in a millisecond, by the fastest run of each.
         self.assertEqual(
             [cell.strip() for cell in first.split("|")[1:-1]],
             [
@@ -620,7 +622,7 @@ class Host(unittest.TestCase):
         self.assertIn("wrong: an error", second)
         options = host.parse(["--heads", "4", "--queries", "1"])
         self.assertIn("   1.0 |", host.table([{**case, "times_ms": times}], options)[-1])
-        # Five products where attention has two.
+        # Five products; the forward pass has two.
         options = host.parse(["--pass", "backward", "--heads", "4"])
         self.assertIn(" 2684.4 |", host.table([{**case, "times_ms": times}], options)[-1])
 
@@ -694,7 +696,8 @@ class Binding(unittest.TestCase):
                 self.assertAlmostEqual(left, right, delta=1e-5)
 
     def test_parameters(self):
-        """A scalar and a captured tensor reach the kernel: one key is kept, its score is known."""
+        """A scalar and a captured tensor reach the kernel: a single key is kept, and its score
+        is known."""
         dim = 64
         text = "attention picked(key: i32, bias: f32[Sk]) { mask = k == key; score = bias[k] }"
         kernel = self.context.compile(text, "f32", dim, dim)
@@ -717,7 +720,7 @@ class Binding(unittest.TestCase):
         self.assertAlmostEqual(lse[0], 2.5, delta=1e-6)
 
     def test_two_forms(self):
-        """Both texts of the window are one mask."""
+        """Both texts of the window give the same mask."""
         length, dim = 600, 64
         numbers = random.Random(5)
         memory = array.array("f", (numbers.gauss(0, 1) for _ in range(length * dim)))
@@ -749,7 +752,7 @@ class Binding(unittest.TestCase):
                     self.context.compile(variant.classified, "bf16", 128, 128)
 
     def test_info(self):
-        """The facts of a kernel, and a schedule that was asked for."""
+        """The facts about a kernel, and a schedule that was asked for."""
         text = "attention informed() { mask = q >= k }"
         info = self.context.compile(text, "f32", 64, 64, "block_m = 8").info()
         self.assertEqual((info["target"], info["origin"]), ("host", "compiled"))
@@ -787,7 +790,7 @@ def run(arguments):
 
 
 class Command(unittest.TestCase):
-    """`--results` draws what an earlier run measured."""
+    """`--results` draws the results of an earlier run."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

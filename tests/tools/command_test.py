@@ -84,7 +84,7 @@ class Usage(CommandTest):
     def test_paths_that_are_empty(self):
         here = ["full", "--target", "host"]
         for command, option in [("run", "--input"), ("run", "--output"), ("export", "--output"),
-                                ("explain", "--svg"), ("explain", "--png"), ("tune", "--table")]:
+                                ("explain", "--svg"), ("tune", "--table")]:
             with self.subTest(command, option=option):
                 self.assertIn(f"{option}: the path is empty",
                               self.error(command, *here, option, ""))
@@ -96,7 +96,7 @@ class Usage(CommandTest):
     def test_standard_output_that_is_full(self):
         with open("/dev/full", "wb") as full:
             self.call("devices", expect=ENVIRONMENT, stdout=full)
-            # More than stdio's buffer holds, so that printing itself fails, and flushing does not.
+            # More text than stdio's buffer holds, so that printing fails, not flushing.
             arguments = ["compile", "causal", "--target", "sm_80", "--emit", "ptx"]
             self.assertGreater(len(self.output(*arguments)), 1 << 16)
             done = self.call(*arguments, expect=ENVIRONMENT, stdout=full)
@@ -135,10 +135,10 @@ class Devices(CommandTest):
         message = self.error("run", "causal", "--target", "sm_80", expect=ENVIRONMENT)
         self.assertIn("tesela: error: ", message)
         self.assertIn("--target host", message)
-        # A target that is none is not the machine's fault.
+        # An unknown target is an error of the user, not of the machine.
         for command in ["run", "tune"]:
             self.assertIn("'sm_75' is not known", self.error(command, "causal", "--target", "sm_75"))
-        # auto takes the host
+        # auto takes the host.
         report = self.run_json("causal", *SMALL[2:])
         self.assertEqual(report["device"]["target"], "host")
 
@@ -320,7 +320,7 @@ class Run(CommandTest):
         self.assertIn("--verify", self.error("run", "causal", *SMALL, "--verify", "--gradients"))
 
     def test_gradients_that_are_wrong(self):
-        """A template of one's own that forgets the scale."""
+        """A user's template that forgets the scale."""
         folder = self.path("templates")
         shutil.copytree(os.path.join(ROOT, "templates"), folder)
         path = os.path.join(folder, "backward.mlir")
@@ -335,7 +335,7 @@ class Run(CommandTest):
         self.assertNotIn("dk", message)
 
     def test_sequences(self):
-        """Ragged and in pages, at each kind of position, in one piece and in parts."""
+        """Ragged and in pages, with each kind of positions, whole and in parts."""
         for variant, options in [
             ("causal", ["--ragged"]),
             ("documents_causal", ["--ragged"]),
@@ -347,7 +347,7 @@ class Run(CommandTest):
             with self.subTest(variant, options=options):
                 report = self.run_json(variant, *SMALL, "--batch", "5", "--kv-heads", "1", *options)
                 self.assertTrue(report["check"]["passed"])
-        # Of full all pairs of the sequences are kept; behind a cache kept pairs are not counted.
+        # For full, all pairs of the sequences are kept. With a cache, kept pairs are not counted.
         for kept, options in [(" (100.0 % of all)", ["--ragged"]),
                               ("kept pairs were not counted", ["--page", "16", "--kv-length", "300"])]:
             self.assertIn(kept, self.output("run", "full", *SMALL[4:], "--target", "host", "--repeat", "1",
@@ -452,7 +452,7 @@ class Run(CommandTest):
         message = self.error("run", "full", "--target", "host", "--batch", "2147483647",
                              "--length", "2147483647", expect=ENVIRONMENT)
         self.assertIn("memory", message)
-        # Each tensor fits, all of them and the reference do not.
+        # Each tensor fits into memory, but all of them and the reference do not.
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         rows = memory // 2 // (8 * 128 * 2)
         message = self.error("run", "full", "--target", "host", "--length", str(rows),
@@ -476,7 +476,7 @@ class Cache(CommandTest):
             self.output("run", variant, *self.QUICK, "--head-dim", str(dim), "--dtype", "f32")
 
     def used(self, variant, days):
-        """As if it had been used so many days ago."""
+        """Makes a kernel look as if it was last used this many days ago."""
         (kernel,) = [kernel for kernel in self.cache("list") if kernel["variant"] == variant]
         seconds = time.time() - days * 24 * 60 * 60
         os.utime(kernel["path"], (seconds, seconds))
@@ -528,7 +528,7 @@ class Cache(CommandTest):
         text = self.output("cache", "verify", expect=WRONG_RESULT)
         self.assertIn(kernel["path"], text)
         self.assertIn("1 damaged", text)
-        self.fill()  # it is compiled anew and replaced
+        self.fill()  # compiled again and replaced
         self.assertEqual(self.cache("verify")["damaged"], [])
 
     def test_prune(self):

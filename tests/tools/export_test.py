@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# `tesela export` and examples/aot, as a user meets them: `export_test.py PATH-OF-TESELA
-# FOLDER-OF-A-DRIVER [unittest options]`. The driver there computes nothing.
+# `tesela export` and examples/aot, as a user meets them: `export_test.py PATH-OF-TESELA FOLDER-OF-A-DRIVER [unittest
+# options]`. That driver computes nothing.
 
 import ctypes
 import hashlib
@@ -118,7 +118,7 @@ class Command(Export):
         self.assertIn("there is no template 'backwards'; there are backward,", message)
 
     def test_pages(self):
-        """Tensors of several types and ranks, and an extent that none of them tells."""
+        """Tensors of several types and ranks, and an extent that no tensor gives."""
         where = ["causal", "--algorithm", "forward_in_parts", "--target", "sm_90,host", "--ptx", "-o", "out",
                  "--name", "served"]
         for binding in ("queries=ragged", "keys=paged", "page=16", "positions=end", "cache=e4m3", "workers=4"):
@@ -167,7 +167,7 @@ class Command(Export):
 @unittest.skipUnless(shutil.which("cc"), "needs a C compiler")
 class Launcher(Export):
     def test_compilers_do_not_warn(self):
-        # Names that C or the arguments' other members have taken; a float that decimals do not hold.
+        # Names that C or other members use already; a float that decimal digits cannot represent.
         with open(os.path.join(self.folder, "odd.attn"), "w", encoding="utf-8") as file:
             file.write("attention odd(short: i32 = -2147483648, lse: f32 = 0.1, scale: f32 = inf, "
                        "class: f32[n], workspace: i32[3*n-1]) {\n"
@@ -188,7 +188,7 @@ class Launcher(Export):
                          "-2147483648 0.100000001 1 0.0883883461")
 
     def test_both_passes_in_one_program(self):
-        """That the tensors are C's names, and that a launch may leave dlse out."""
+        """Tensors have their names in C, and a launch may leave out dlse."""
         for algorithm in "forward", "backward":
             self.export("causal", "--algorithm", algorithm, "--target", "sm_80,sm_90", "--head-dim",
                         "64", "--ptx", "-o", algorithm)
@@ -221,7 +221,7 @@ class Example(Export):
         shutil.copy(EXAMPLE, self.folder)
         with open(EXAMPLE, encoding="utf-8") as file:
             lines = re.findall(r"^ \*   ((?:tesela|cc) .*)$", file.read(), re.MULTILINE)
-        self.assertEqual(len(lines), 2)  # the two commands that it tells
+        self.assertEqual(len(lines), 2)  # the two commands in its comment
         self.export(*shlex.split(lines[0])[2:])
         self.compile(*shlex.split(lines[1])[1:], "-ldl")
         self.program = os.path.join(self.folder, "main")
@@ -234,7 +234,7 @@ class Example(Export):
         self.assertRegex(done.stdout, r"^sm_\d+: the largest error is ")
 
     def test_it_tells_wrong_results(self):
-        # Launched, but nothing is computed: what lies in the results is not what it expects.
+        # The kernel is launched, but nothing is computed, so the results are not the expected ones.
         self.export("causal", "--target", "sm_80,sm_90", "--head-dim", "64", "--ptx", "-o",
                     "causal_bundle")
         self.compile("main.c", "causal_bundle/causal.c", "-I", "causal_bundle", "-o", "main", "-lm",

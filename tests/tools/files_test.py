@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Tensors from and to files, end to end on the host: `files_test.py PATH-OF-TESELA [unittest options]`.
+# Reading tensors from files and writing them, on the host: `files_test.py PATH-OF-TESELA [unittest options]`.
 
 import json
 import math
@@ -30,8 +30,8 @@ def to_bshd(values, heads, length, dim):
 
 
 def attention(q, k, v, heads, kv_heads, queries, keys, dim, score):
-    """Softmax attention in double; returns o [H, Sq, D] and lse [H, Sq]. `score(s, h, q, k)` gives
-    None where the key is masked."""
+    """Softmax attention in double; returns o [H, Sq, D] and lse [H, Sq]. `score(s, h, q, k)` gives None if the key
+    is masked."""
     o, lse = [], []
     for h in range(heads):
         g = h // (heads // kv_heads)
@@ -61,7 +61,7 @@ class Files(command_test.CommandTest):
         numbers = random.Random(1)
         def normal(*extents):
             return [numbers.gauss(0, 1) for _ in range(math.prod(extents))]
-        # Rounded to f32, as the kernel sees them.
+        # Rounded to f32, because the kernel sees these values.
         def rounded(values):
             return list(struct.unpack(f"<{len(values)}f", safetensors_files.floats(values)))
         self.q = rounded(normal(self.HEADS, self.QUERIES, self.DIM))
@@ -116,7 +116,7 @@ class Files(command_test.CommandTest):
         self.assert_close(written["lse"][2], lse)
 
     def test_gradients_of_real_tensors(self):
-        """dq, dk and dv against differences of a loss; dlse is one of the tensors."""
+        """dq, dk and dv against finite differences of a loss; dlse is one of the tensors."""
         rows = self.HEADS * self.QUERIES
         numbers = random.Random(2)
         weights = [numbers.choice([-1.0, -0.5, 0.5, 1.0]) for _ in range(rows * self.DIM)]
@@ -150,7 +150,7 @@ class Files(command_test.CommandTest):
         self.assertIn("'dlse' is f32[1, 2, 3], it must be f32[1, 2, 5], as lse is", message)
 
     def test_captures_of_small_types(self):
-        """A mask of bytes, biases of bf16 and f16, as a file holds them."""
+        """A mask of bytes, and biases of bf16 and f16, from a file."""
         generator = random.Random(5)
         heads, length, dim = 2, 9, 64
         q, k, v = ([generator.gauss(0, 1) for _ in range(heads * length * dim)] for _ in range(3))
@@ -193,7 +193,7 @@ class Files(command_test.CommandTest):
         self.assert_close(written["lse"][2], lse)
 
     def test_nans_in_the_data(self):
-        """In q they make a row NaN, which is right; in v they leave nothing to check by."""
+        """A NaN in q makes a row NaN, which is right. With a NaN in v nothing can be checked."""
         tensors = self.tensors()
         tensors["q"] = ("F32", tensors["q"][1], safetensors_files.floats([math.nan] + self.q[1:]))
         done = self.run_files(tensors, "--json")
@@ -245,7 +245,7 @@ class Files(command_test.CommandTest):
         # Of the 7 keys 5 count, and query q sees those up to q + 2.
         self.assertEqual(problem["kept_pairs"], 2 * (2 + 3 + 4 + 4 + 29 * 5))
         self.assertIn("leave --heads out", self.refused(captures, "--heads", "4"))
-        # A file with none of the variant's names is no such file.
+        # A file with none of the variant's names must be refused.
         safetensors_files.write_safetensors(self.path("in.safetensors"), captures)
         error = self.error("run", "full", "--target", "host", "--input", self.path("in.safetensors"))
         self.assertIn("no tensor 'q'", error)
@@ -274,11 +274,11 @@ class Files(command_test.CommandTest):
             self.assertEqual(file.read(), before)
 
     def test_outputs_that_are_no_regular_files(self):
-        """A pipe is written, and stays; so does a link, and what it leads to is replaced."""
+        """A pipe is written to and stays. A link stays, and its target is replaced."""
         expected = self.path("expected")
         pipe = self.path("pipe")
         os.mkfifo(pipe)
-        # Opened for both, so that neither side waits for the other; the pipe holds 64 KiB.
+        # Opened for reading and writing, so that neither side waits for the other. A pipe holds 64 KiB.
         descriptor = os.open(pipe, os.O_RDWR)
         self.addCleanup(os.close, descriptor)
         small = ["run", "full", *command_test.SMALL, "--length", "3", "--output"]
@@ -310,7 +310,7 @@ class Files(command_test.CommandTest):
         here = ["causal", "--target", "host"]
         commands = [["run", *here, *command_test.SMALL[2:], "--no-cache", "--output"],
                     ["compile", *here, "--emit", "llvm", "-o"],
-                    ["explain", *here, "--svg"], ["explain", *here, "--png"]]
+                    ["explain", *here, "--svg"]]
         for command in commands:
             for name, before in [("old", ["old"]), ("absent", [])]:
                 with self.subTest(command[0], name=name), tempfile.TemporaryDirectory() as folder:

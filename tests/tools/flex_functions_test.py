@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# tools/bench/flex_functions.py and transformers_prefill.py on the CPU, without a GPU:
-# `flex_functions_test.py [unittest options]`. Needs PyTorch, and the package `tesela` on the path.
+# tools/bench/flex_functions.py and transformers_prefill.py on the CPU: `flex_functions_test.py
+# [unittest options]`. Needs PyTorch, and the package `tesela` on the path.
 
 import argparse
 import contextlib
@@ -44,7 +44,7 @@ class Results(unittest.TestCase):
         return self.path(name)
 
     def test_merge(self):
-        """Columns of several runs stand in one table; the later run's figure is taken."""
+        """The columns of several runs are joined in one table; the later run's figures count."""
         calls = {
             "causal": {"tesela": {"call": 1.0, "error": 0.5}, "flex": {"call": 2.0}},
             "dilated": {"tesela": {"call": 3.0}},
@@ -101,7 +101,7 @@ class Results(unittest.TestCase):
         return argparse.Namespace(**{**defaults, **given})
 
     def test_limit(self):
-        """What would not end in the time is left, and what is measured is kept."""
+        """What could not finish in time is left out, and what was measured is kept."""
 
         def process(command, **given):
             time.sleep(0.2)
@@ -110,7 +110,7 @@ class Results(unittest.TestCase):
         path = self.path("first")
         names = ["causal", "chunks", "dilated"]
         with unittest.mock.patch.object(subprocess, "run", process):
-            # A pair of processes takes 0.4 s, the two engines' 0.8 s.
+            # A pair of processes takes 0.4 s, so the two engines take 0.8 s.
             results, left, failed = flex_functions.run(names, self.options(seconds=1.5, json=path))
         self.assertEqual(results["causal"]["flex"], {"first": 12.5, "second": 12.5})
         self.assertIn("dilated", left)
@@ -142,7 +142,7 @@ class Results(unittest.TestCase):
 
 
 class OnTheCpu(unittest.TestCase):
-    """Both engines, FlexAttention not compiled."""
+    """Both engines, with FlexAttention not compiled."""
 
     def test_functions(self):
         done = run(
@@ -166,7 +166,7 @@ class OnTheCpu(unittest.TestCase):
         self.assertLess(float(differences[1]), 0.02)
 
     def test_nothing_there(self):
-        """No GPU, or no package: a sentence, and status 3."""
+        """Without a GPU, or without the package: a message, and status 3."""
         done = run("flex_functions.py", CUDA_VISIBLE_DEVICES="")
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("PyTorch finds no CUDA device", done.stderr)

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# gpu_script_test.py SCRIPT: scripts/gpu with programs that pass, fail, skip and never end.
+# gpu_script_test.py SCRIPT: scripts/gpu with programs that pass, fail, skip, and never end.
 
 import os
 import subprocess
@@ -46,14 +46,18 @@ class GpuScript(unittest.TestCase):
         lines = {line.split()[0]: line for line in result.stdout.splitlines() if line}
         return result.returncode, lines, result.stderr
 
+    def verdict(self, line):
+        """How a part ended: the second column, which is 14 characters wide behind the 16 of its name."""
+        return line[17:31].strip()
+
     def test_each_part_has_a_line(self):
         _, lines, _ = self.run_script()
         for part in ("graphs", "torch-graphs", "templates", "corpus", "grid", "random-sm90", "random-sm80"):
-            self.assertIn("passed", lines[part], part)
+            self.assertEqual(self.verdict(lines[part]), "passed", lines[part])
         self.assertIn("0 failed", lines["random-sm90"])
 
     def package(self, pytest, folder="py"):
-        """A package, and a python3 whose tests end so; it has JAX, but no PyTorch."""
+        """Makes a package, and a python3 whose pytest runs `pytest`. It has JAX, but no PyTorch."""
         os.makedirs(os.path.join(self.folder.name, folder, "tesela"))
         path = os.path.join(self.folder.name, folder, "tesela", "_native.abi3.so")
         with open(path, "w", encoding="utf-8"):
@@ -68,26 +72,29 @@ class GpuScript(unittest.TestCase):
         for folder in ("python", "py"):
             self.package("echo 2 passed, 1 skipped in 1.23s", folder)
             _, lines, _ = self.run_script()
-            self.assertIn("passed", lines["jax"].split())
+            self.assertEqual(self.verdict(lines["jax"]), "passed", lines["jax"])
             self.assertRegex(lines["jax"], r"[2-8] passed, 0 failed, [1-4] skipped")
 
     def test_a_failure_in_the_package_is_told(self):
         self.package("echo '=== 1 failed, 2 passed in 1.23s ==='; exit 1")
         code, lines, _ = self.run_script()
         self.assertEqual(code, 1)
-        self.assertIn("FAILED", lines["jax"])
+        self.assertEqual(self.verdict(lines["jax"]), "FAILED (1)")
         self.assertRegex(lines["jax"], "[1-4] failed")
 
     def test_what_the_package_lacks_is_told(self):
         _, lines, _ = self.run_script()
-        self.assertRegex(lines["jax"], "skipped .*there is no .*_native.abi3.so")
+        self.assertEqual(self.verdict(lines["jax"]), "skipped")
+        self.assertRegex(lines["jax"][31:], "there is no .*_native.abi3.so")
         self.package("echo 'SKIPPED [1] a.py:3: no device'; echo 1 skipped in 1.23s")
         _, lines, _ = self.run_script()
-        self.assertRegex(lines["torch"], "skipped .*no Python here has both torch and pytest")
-        self.assertRegex(lines["jax"], "skipped .*no device")
+        for part, reason in (("torch", "no Python here has both torch and pytest"), ("jax", "no device")):
+            self.assertEqual(self.verdict(lines[part]), "skipped", lines[part])
+            self.assertIn(reason, lines[part][31:])
 
     def test_copied_files_are_completed(self):
-        """Of what scripts/gpu-files gives, the library is packed, and the variants stand once."""
+        """scripts/gpu-files packs the library and copies the variants once: scripts/gpu
+        completes the files."""
         self.package("echo 2 passed in 1.23s")
         share = os.path.join(self.folder.name, "share")
         os.makedirs(os.path.join(share, "tesela", "variants"))
@@ -96,9 +103,9 @@ class GpuScript(unittest.TestCase):
         with open(library, "w", encoding="utf-8") as file:
             file.write("the library")
         subprocess.run(["xz", library], check=True)
-        for _ in range(2):  # the second time all is there
+        for _ in range(2):  # the second time everything is there already
             _, lines, error = self.run_script()
-            self.assertIn("passed", lines["jax"].split(), error)
+            self.assertEqual(self.verdict(lines["jax"]), "passed", lines["jax"] + error)
         with open(library, encoding="utf-8") as file:
             self.assertEqual(file.read(), "the library")
         package = os.path.join(self.folder.name, "py", "tesela", "share", "tesela", "variants")
@@ -108,20 +115,20 @@ class GpuScript(unittest.TestCase):
         self.write("tesela_random_variants", "echo '3 variants on cuda, 1 failed, 1.0 s'; exit 1")
         code, lines, _ = self.run_script()
         self.assertEqual(code, 1)
-        self.assertIn("FAILED", lines["random-sm90"])
+        self.assertEqual(self.verdict(lines["random-sm90"]), "FAILED (1)")
         self.assertIn("1 failed", lines["random-sm90"])
 
     def test_what_does_not_end_is_cut(self):
         self.write("tesela_random_variants", "sleep 100")
         code, lines, _ = self.run_script(seconds=20)
         self.assertEqual(code, 1)
-        self.assertIn("cut", lines["random-sm90"])
+        self.assertRegex(self.verdict(lines["random-sm90"]), r"^cut at [0-9]+ s$")
 
     def test_a_crash_in_the_grid_is_a_failure(self):
         self.write("tesela_device_test", "kill -SEGV $$")
         code, lines, _ = self.run_script()
         self.assertEqual(code, 1)
-        self.assertIn("FAILED", lines["grid"])
+        self.assertEqual(self.verdict(lines["grid"]), "FAILED (1)")
 
     def test_skips_without_a_gpu(self):
         self.write("nvidia-smi", "exit 9")

@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# `tesela gradient` end to end: `gradient_test.py PATH-OF-TESELA [unittest options]`. Whether the derivatives
-# are right is tesela_random_gradients' to say.
+# `tesela gradient` end to end: `gradient_test.py PATH-OF-TESELA [unittest options]`. tesela_random_gradients tests
+# whether the derivatives are right.
 
 import os
 import re
@@ -33,7 +33,7 @@ class Gradient(unittest.TestCase):
         return self.of(f"attention a({parameters}) {{ score = {score} }}")
 
     def test_library(self):
-        """Every derivative of every variant of the library is a text of the language."""
+        """Every derivative of every library variant is a valid text of the language."""
         names = sorted(os.listdir(os.path.join(ROOT, "templates", "variants")))
         self.assertGreater(len(names), 40)
         for name in names:
@@ -44,7 +44,7 @@ class Gradient(unittest.TestCase):
             found = "score"
             for line in printed.splitlines(keepends=True):
                 if line.startswith("let "):
-                    # Those of a sink come behind the score's derivatives.
+                    # A sink's derivatives follow those of the score.
                     lets[found] += line
                     continue
                 of, _, _, text, rounds = LINE.fullmatch(line).groups()
@@ -54,7 +54,7 @@ class Gradient(unittest.TestCase):
                 found = "sink"
 
     def test_document(self):
-        """docs/gradients.md shows what is printed."""
+        """docs/gradients.md shows what the command prints."""
         blocks = re.findall(r"```\n(\$ tesela gradient.*?)```", read("docs", "gradients.md"), re.DOTALL)
         self.assertEqual(len(blocks), 2)
         environment = dict(os.environ, PATH=os.path.dirname(TESELA) + os.pathsep + os.environ["PATH"])
@@ -79,7 +79,7 @@ class Gradient(unittest.TestCase):
             self.assertEqual(self.score(score), f"d score / d s = {derivative}\n")
 
     def test_numbers_of_the_language(self):
-        """What is an f32 stays one, whatever the text of its operands is."""
+        """An f32 stays an f32, whatever the text of its operands is."""
         self.assertIn("= 1.0 * k * q\n", self.score("s + t[h] * q * k", "t: f32[H]"))
         self.assertIn("= 1.0 * q / k\n", self.score("s + t[h] * q / k", "t: f32[H]"))
         self.assertIn("= k - -2147483648\n", self.score("s + t[h] * (k - -2147483648)", "t: f32[H]"))
@@ -94,7 +94,7 @@ class Gradient(unittest.TestCase):
         self.assertNotIn("let t1 = ", printed)
 
     def test_extents(self):
-        """Names that shapes bind keep their names."""
+        """Names that shapes bind do not change."""
         self.assertIn("= M - 1\n", self.score("s + x * (M - 1)", "x: f32, at: f32[2*M+1]"))
 
     def test_constants(self):
@@ -106,7 +106,7 @@ class Gradient(unittest.TestCase):
     def test_notes(self):
         done = self.call("gradient", "-", text="attention a(t: f32[H]) {\n  score = s + t[int(s)] + floor(q / 2.0)\n}\n")
         self.assertIn("<stdin>:2:17: note: no derivative passes through int()", done.stderr)
-        self.assertNotIn("through floor", done.stderr)  # of nothing that has a derivative
+        self.assertNotIn("through floor", done.stderr)  # q has no derivative
 
     def test_faults(self):
         self.assertIn("<stdin>:1:27: error: 'x' is not in scope", self.call("gradient", "-", code=2, text="attention a { score = s * x }").stderr)
@@ -116,7 +116,7 @@ class Gradient(unittest.TestCase):
             nested = f"sum(x{depth} < 2: sin(t[{index}] * {nested} + s))"
         refused = self.call("gradient", "-", code=2, text=f"attention a(t: f32[H]) {{ score = {nested} }}").stderr
         self.assertRegex(refused, r"<stdin>:1:\d+: error: the derivative of this reduction takes more than 65536")
-        # As large as a text may be: a derivative of it is larger.
+        # The largest text that is allowed; a derivative of it is larger.
         chain = " * ".join(f"(s + t[{n}])" for n in range(1500))
         refused = self.call("gradient", "-", code=2, text=f"attention a(t: f32[H]) {{ score = {chain} }}").stderr
         self.assertRegex(refused, r"<stdin>:1:\d+: error: the derivatives of this score are larger than a text may be")

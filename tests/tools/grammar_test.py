@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The editors' grammar knows every word of the language: those of Sema.cpp.
+# The editors' grammar must know every word of the language, as listed in Sema.cpp.
 
 import json
 import os
@@ -25,7 +25,7 @@ def reserved_words():
 
 
 def patterns_of(rule):
-    """Each (scope, regular expression) of a rule and of those in it."""
+    """Each (scope, regular expression) of a rule and of the rules inside it."""
     if "match" in rule:
         yield rule.get("name", "captures"), rule["match"]
     for inner in rule.get("patterns", []):
@@ -58,7 +58,7 @@ class GrammarTest(unittest.TestCase):
         words = reserved_words()
         self.assertGreater(len(words), 40)
         for word in words:
-            # As it stands in a text: before an '=', a '(' or an operator.
+            # In the places of a text where it occurs: before '=', '(' or an operator.
             lines = (f"{word} = x", f"{word}(x)", f"{word} + x")
             self.assertTrue(any(self.scope_at(line, 0) for line in lines), word)
 

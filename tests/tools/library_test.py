@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# What the benchmark gives FlexAttention for each variant of the library, against Tesela's host
-# target: `library_test.py PATH-OF-LIBTESELA [unittest options]`. No GPU. Without PyTorch only the
-# list of variants is looked at.
+# Compares what the benchmark gives to FlexAttention for each library variant with Tesela's host
+# target: `library_test.py PATH-OF-LIBTESELA [unittest options]`. Needs no GPU. Without PyTorch it
+# only checks the list of variants.
 
 import importlib.util
 import math
@@ -94,7 +94,8 @@ class Agreement(unittest.TestCase):
         cls.torch = torch
         torch.set_grad_enabled(False)
         warnings.filterwarnings("ignore", message=".*flex_attention called without torch.compile.*")
-        # The benchmark's own path, not compiled: that would take a second for each variant.
+        # The benchmark's own code, but without compiling, which would take a second for each
+        # variant.
         patch = unittest.mock.patch("torch.compile", lambda function, **_: function)
         patch.start()
         cls.addClassCleanup(patch.stop)
@@ -156,11 +157,11 @@ class Agreement(unittest.TestCase):
             self.assertIsNone(reference.fault(case, data, flex, None)[0])
         self.assertLess((flex - o).abs().max().item(), 2e-4)
         kept = self.dense_mask(case, data)
-        # The row that keeps nothing, by the mask's own words.
+        # Rows that keep nothing, according to the mask.
         if data.setting.sink is None:
             self.assertTrue(self.torch.equal(kept.any(dim=3), lse != -math.inf))
         self.assertEqual(tiles.kept_pairs(case, data.setting, "cpu"), int(kept.sum()))
-        # A block mask is made for no more batches and heads than the mask looks at.
+        # A block mask has more than one batch or head only if the mask reads the batch or the head.
         for dimension, looked_at in enumerate((data.setting.per_batch, data.setting.per_head)):
             differs = bool((kept != kept.narrow(dimension, 0, 1)).any())
             self.assertEqual(differs, looked_at)
@@ -172,7 +173,7 @@ class Agreement(unittest.TestCase):
                     self.compare(library.library_case(name, BATCH, HEADS, length, DIM, "f32"))
 
     def test_wrong_mask(self):
-        """A mask that is not the text's is found."""
+        """A mask that differs from the text's is found."""
         import reference
 
         case = library.library_case("sliding_window", BATCH, HEADS, 130, DIM, "f32")

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The links between the documents: what they lead to is there, the heading too.
+# Links between the documents: the target must exist, including its heading.
 
 import glob
 import os
@@ -25,7 +25,7 @@ def links(text):
 
 
 def anchors(path):
-    """Those of its headings, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub makes them."""
     with open(path, encoding="utf-8") as file:
         text = re.sub(r"^```.*?^```", "", file.read(), flags=re.DOTALL | re.MULTILINE)
     found = set()

@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The figures in the documents are those of data/bench.
+# The figures in the documents must be those of data/bench.
 
 import datetime
 import json
@@ -26,7 +26,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(picture.stale(ROOT), [], "run tools/bench/picture.py")
 
     def test_each_result_is_shown(self):
-        """A file that no document shows is dead, and nobody notices when it is wrong."""
+        """Every file must be shown in a document; nobody would notice an error in another one."""
         shown = {name for _, name, _ in pages.blocks(ROOT)}
         self.assertLessEqual(set(pages.load(ROOT / "data/bench")), shown)
 
@@ -43,7 +43,7 @@ class Documents(unittest.TestCase):
                             self.assertEqual(len(values), len(table["columns"]), row["case"])
 
     def test_files_are_written_as_pages_writes_them(self):
-        """So that a run that is imported changes its own rows and nothing else."""
+        """Writing a file again changes nothing, so an imported run only changes its own rows."""
         for path in (ROOT / "data/bench").glob("*.json"):
             if path.stem != "overview":
                 text = path.read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ class Import(unittest.TestCase):
 
 class Tables(unittest.TestCase):
     def test_ratios(self):
-        """Less time is better, more operations are better."""
+        """Less time is better; more operations are better."""
         rows = [{"case": "a", "tesela": 2, "flex": 3}]
         table = {"unit": "ms", "rows": rows}
         self.assertEqual(pages.quotients(table, rows[0], "flex"), [1.5])

@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The benchmark on the CPU, with the host target and the peers that PyTorch has there, above all its
-# backward pass: `passes_test.py PATH-OF-LIBTESELA [unittest options]`. No GPU. Needs PyTorch.
+# The benchmark on the CPU, above all its backward pass, with the host target and PyTorch's peers on
+# the CPU: `passes_test.py PATH-OF-LIBTESELA [unittest options]`. Needs PyTorch, but no GPU.
 
 import argparse
 import contextlib
@@ -48,12 +48,12 @@ class Gradients(unittest.TestCase):
         import reference
 
         cls.torch, cls.backward, cls.gradients = torch, backward, gradients
-        torch.set_num_threads(1)  # the tensors are small, and other tests run beside this one
+        torch.set_num_threads(1)  # tensors are small, and other tests run at the same time
         torch.set_grad_enabled(False)
         cls.addClassCleanup(torch.set_grad_enabled, True)
         patches = (
             unittest.mock.patch.dict(reference.TOLERANCE, {"f32": 2e-5}),
-            unittest.mock.patch.object(gradients, "SCORES_AT_ONCE", 2**14),  # several parts
+            unittest.mock.patch.object(gradients, "SCORES_AT_ONCE", 2**14),  # several steps
         )
         for patch in patches:
             patch.start()
@@ -68,8 +68,8 @@ class Gradients(unittest.TestCase):
         return self.gradients.check(case, data, engine.prepare(case, data))
 
     def test_variants(self):
-        """Scores, masks and captured tensors, by both algorithms, against autograd. A kernel takes
-        a second to compile here: tests/gpu has all of it."""
+        """Scores, masks and captured tensors, by both algorithms, against autograd. Not all
+        cases, because compiling a kernel takes a second here; tests/gpu has them all."""
         chosen = [each for each in cases.VARIANTS if each.capture or each.name == "softcap causal"]
         for place, variant in enumerate(chosen):
             engine = self.ours[place % 2]
@@ -80,7 +80,8 @@ class Gradients(unittest.TestCase):
                 self.assertGreater(min(found["errors"].values()), 0)
 
     def test_shapes(self):
-        """Shared key heads, few queries, keys that no query sees, unequal widths, bf16."""
+        """Shared key heads, few queries, keys that no query sees, different head dimensions,
+        bf16."""
         fused, deterministic = self.ours
         for engine, case in (
             (fused, small(cases.FULL, kv_heads=1)),
@@ -97,7 +98,7 @@ class Gradients(unittest.TestCase):
         self.assertIsNone(self.fault(self.ours[0], small(late))[0])
 
     def test_sink(self):
-        """The reference's own, against the same with one more key whose value is 0."""
+        """The reference with a sink, against one more key whose value is 0."""
         case = small(library.variant("off_by_one"), length=60)
         data = self.data(case)
         q, k, v = (each[0][0, 0].double() for each in (data.q, data.k, data.v))
@@ -109,7 +110,7 @@ class Gradients(unittest.TestCase):
         self.assertLess((powers / (1 + powers.sum(1, True)) @ v - found).abs().max().item(), 1e-12)
 
     def test_operators(self):
-        """PyTorch's own operators by their names, as cuDNN's and FlashAttention-2's are called."""
+        """PyTorch's own operators are called by name, like those of cuDNN and FlashAttention-2."""
         for variant in (cases.FULL, cases.CAUSAL):
             case = small(variant)
             engine = self.backward.Sdpa("cpu")
@@ -119,7 +120,7 @@ class Gradients(unittest.TestCase):
         self.assertFalse(self.backward.Sdpa("fa2").applies(small(cases.FULL, kv_heads=1)))
 
     def test_operators_arguments(self):
-        """All that the GPU's operators ask for is there, and more is left out."""
+        """The arguments have everything that the GPU's operators ask for; others are left out."""
         for name in ("cudnn", "fa2"):
             forward = self.backward.Sdpa.OPERATORS[name]
             got = {}
@@ -152,7 +153,7 @@ class Gradients(unittest.TestCase):
             self.backward.call_by_name(operator, dict.fromkeys(names))
 
     def test_flash_attention_3(self):
-        """What the library's backward gets, and that both modes are asked for."""
+        """The arguments of the library's backward, and that both modes are used."""
         torch = self.torch
         operators = unittest.mock.MagicMock()
         operators.fwd.side_effect = lambda q, k, v, **options: (q, q[..., 0], None, None)
@@ -184,7 +185,8 @@ class Gradients(unittest.TestCase):
                 self.assertEqual(operators.fwd.call_args.kwargs["num_splits"], 1)
 
     def test_flex(self):
-        """As plain operations: PyTorch compiles no gradients of FlexAttention for the CPU."""
+        """As plain operations, because PyTorch compiles no gradients of FlexAttention for the
+        CPU."""
         from torch.nn.attention import flex_attention
 
         warnings.filterwarnings("ignore", message=".*flex_attention called without torch.compile.*")
@@ -198,11 +200,11 @@ class Gradients(unittest.TestCase):
                     self.assertIsNone(self.fault(self.backward.Flex(), small(variant))[0])
 
     def test_kept_graph(self):
-        """Compiled gradients can be had again from one forward pass."""
+        """Compiled gradients can be computed several times from one forward pass."""
         torch = self.torch
 
         def compiled(case, data, time_block_mask):
-            # Else PyTorch's compiler refuses the second backward pass.
+            # Otherwise PyTorch's compiler refuses the second backward pass.
             self.assertFalse(torch._functorch.config.donated_buffer)
             attend = torch.compile(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, backend="aot_eager")
             return attend, {}, {}
@@ -216,7 +218,8 @@ class Gradients(unittest.TestCase):
         self.assertTrue(all(torch.equal(*pair) for pair in zip(first, second)))
 
     def test_wrong(self):
-        """A wrong value in one row, a value never written, a mode that is not deterministic."""
+        """Finds a wrong value in one row, a value that was never written, and a mode that is not
+        deterministic."""
         case = small(cases.CAUSAL, length=300)
         data = self.data(case)
         right = [each.clone() for each in self.ours[0].prepare(case, data).launch(0)]
@@ -282,7 +285,7 @@ class Run(unittest.TestCase):
             return bench.run(chosen, None, engines, options, lambda results: None)
 
     def test_backward(self):
-        """Beside a peer that is right and one that is wrong."""
+        """Beside a right and a wrong peer."""
         import backward
 
         class Right(backward.Sdpa):
@@ -315,7 +318,7 @@ class Run(unittest.TestCase):
             self.assertIn(part, text)
 
     def test_forward(self):
-        """With a case that Tesela refuses: nothing is compared there."""
+        """A case that Tesela refuses: nothing is compared."""
         from torch.nn.attention import SDPBackend
 
         import engines
@@ -342,7 +345,7 @@ class Run(unittest.TestCase):
 
 @unittest.skipUnless(TORCH, "PyTorch is not installed")
 class Host(unittest.TestCase):
-    """Both passes of host.py, checked and timed."""
+    """Both passes of host.py are checked and timed."""
 
     @classmethod
     def setUpClass(cls):

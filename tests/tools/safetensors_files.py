@@ -1,7 +1,7 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Tensor files, without the library that is tested.
+# Reads and writes .safetensors files without the library that is tested.
 
 import json
 import struct

@@ -3,8 +3,8 @@
 #
 # Kernels that come with the library, from the program that makes them to a machine that never
 # compiled: `ship_kernels_test.py TESELA TESELA_SHIP_KERNELS FOLDER-OF-A-DRIVER PYTHON-PACKAGE`. The
-# driver stands for two GPUs of sm_90 and computes nothing. Needs ptxas. PYTHON-PACKAGE is the folder
-# that holds the package `tesela`, or "" where there is none.
+# driver simulates two GPUs of sm_90 and computes nothing. Needs ptxas. PYTHON-PACKAGE is the folder
+# with the package `tesela`, or "" without one.
 
 import json
 import os
@@ -16,7 +16,7 @@ import unittest
 TESELA = SHIP = DRIVER = PACKAGE = ""
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
-# Of each kind of launch that the package tells apart: queries and keys.
+# (queries, keys) of one launch of each kind that the package distinguishes.
 LENGTHS = [(65, 65), (512, 20000), (1024, 1024), (2048, 3000), (2048, 9000), (4096, 1000),
            (4096, 4096), (16384, 16384)]
 
@@ -53,7 +53,8 @@ class ShipKernels(unittest.TestCase):
         cache = tempfile.TemporaryDirectory()
         self.addCleanup(cache.cleanup)
         self.cache = cache.name
-        # No ptxas: what is not in the pack takes the driver, whose kernels are another's.
+        # Without ptxas: for a kernel that is not in the pack the driver assembles, which gives
+        # another kernel.
         self.environment = {
             "PATH": "/usr/bin:/bin", "HOME": self.cache, "TESELA_CACHE_DIR": self.cache,
             "LD_LIBRARY_PATH": DRIVER, "TESELA_SHIPPED_KERNELS": self.pack,

@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# `tesela tune` end to end, on the host: `tune_test.py PATH-OF-TESELA [unittest options]`. What is the
-# fastest is not looked at: that is the machine's, not the program's.
+# `tesela tune` end to end, on the host: `tune_test.py PATH-OF-TESELA [unittest options]`. Which
+# schedule is the fastest is not checked, because it depends on the machine.
 
 import json
 import os
@@ -31,7 +31,7 @@ class Tune(unittest.TestCase):
         return result
 
     def tune(self, variant, *arguments):
-        """The JSON object of a race of two seconds at most."""
+        """The JSON object of a race of at most two seconds."""
         result = self.tesela("tune", variant, *SHAPE, "--seconds", "2", "--json", *arguments)
         return json.loads(result.stdout)
 
@@ -51,7 +51,7 @@ class Tune(unittest.TestCase):
         kernel = self.run_json("causal")
         self.assertEqual(kernel["schedule_origin"], "tuned")
         self.assertEqual(kernel["tuned_record"], tuned["record"])
-        # Pinned by hand it is the same schedule.
+        # Given by --schedule it is the same schedule.
         pinned = self.run_json("causal", "--schedule", tuned["choice"]["schedule"])
         self.assertEqual(pinned["schedule_origin"], "given")
         self.assertEqual(pinned["schedule"], kernel["schedule"])
@@ -63,7 +63,7 @@ class Tune(unittest.TestCase):
         self.assertEqual(shown["kept"][0]["schedule"], tuned["choice"]["schedule"])
         text = self.tesela("tune", "causal", *SHAPE, "--show").stdout
         self.assertIn(f'--schedule "{tuned["choice"]["schedule"]}"', text)
-        # Another variant, type or width has nothing.
+        # Other variants, types and head dimensions have no choice.
         self.assertIn("Nothing is kept", self.tesela("tune", "full", *SHAPE, "--show").stdout)
 
     def test_gradients_have_a_schedule_of_their_own(self):

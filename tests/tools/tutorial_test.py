@@ -1,16 +1,16 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Everything that docs/tutorial.md tells the reader to write and to run, in a new folder and in its
-# order: `tutorial_test.py PATH-OF-TESELA [--write | unittest options]`. With --write what was
-# printed and drawn replaces what the page shows.
+# Runs everything that docs/tutorial.md tells the reader to write and to run, in a new folder and in
+# its order: `tutorial_test.py PATH-OF-TESELA [--write | unittest options]`. With --write the page
+# gets the new outputs and pictures.
 #
-# The page's fenced blocks, by the words behind the fence:
+# The words after the fence of a block say what it is:
 #   attn NAME, python NAME    a file that the reader writes; the line above names it
-#   console [exits=N]         commands behind "$ ", and all that they print; N is the last command's
-#                             exit code, else 0
-#   console gpu               the same, run where a GPU is; shows no output
-#   console build             builds Tesela: the tests have done that, so only the scripts are looked for
+#   console [exits=N]         commands after "$ ", and all that they print; N is the exit code of the
+#                             last command, 0 by default
+#   console gpu               the same, run only with a GPU; shows no output
+#   console build             builds Tesela: the tests have done that, so only the scripts must exist
 # Any other block is an error.
 
 import json
@@ -27,7 +27,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 DOCUMENTS = os.path.join(ROOT, "docs")
 PAGE = os.path.join(DOCUMENTS, "tutorial.md")
 
-# What another machine or another moment prints otherwise, by the line's label.
+# By the line's label, what differs between machines or runs.
 MEASURED = {
     "device": r"(?<=^device     ).*(?= \(host\)$)",
     "schedule": r"(?<=^schedule   ).*",
@@ -39,13 +39,13 @@ MEASURED = {
 
 
 class Block:
-    """A fenced block: the words behind the fence, its lines, and the index of the first of them."""
+    """A fenced block: the words after the fence, its lines, and the index of the first line."""
 
     def __init__(self, words, start, lines):
         self.words, self.start, self.lines = words, start, lines
 
     def commands(self):
-        """[(command, what the page shows of its output)]."""
+        """[(command, the output that the page shows)]."""
         commands = []
         for line in self.lines:
             if line.startswith("$ "):
@@ -101,7 +101,7 @@ class Reader:
             file.write("\n".join(lines) + "\n")
 
     def run(self, command):
-        """The exit code, and the lines that are printed: those of errors and notes are first."""
+        """The exit code, and the printed lines: first those of stderr."""
         done = subprocess.run(
             command, shell=True, cwd=self.folder, env=self.environment, text=True, timeout=300,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -182,7 +182,7 @@ class Tutorial(unittest.TestCase):
 
 
 class Patterns(unittest.TestCase):
-    """The comparison itself."""
+    """Tests the comparison itself."""
 
     def matches(self, shown, printed):
         return re.fullmatch(pattern(shown.splitlines()), printed) is not None
@@ -217,7 +217,7 @@ class Patterns(unittest.TestCase):
 
 
 def write_page():
-    """Replaces the outputs and the pictures by what is printed and drawn now."""
+    """Replaces the page's outputs and pictures by those of this run."""
     lines = read_page()
     replaced = {}  # by the index of a block's first line
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ tile.kernel @no_parameter<d>() {
 
 // -----
 
-// An element type where an extent is asked for.
+// An element type in place of an extent.
 tile.kernel @kind<d, input>() {
   // expected-error @+1 {{'!tile.tile<[64, input], f32>' names something that is no parameter of the template}}
   %x = tile.constant 0.0 : !tile.tile<[d, input], f32>
@@ -21,7 +21,7 @@ tile.kernel @kind<d, input>() {
 
 // -----
 
-// Extents that could agree before bind, and do not after.
+// Extents that may be equal before bind, and differ after it.
 tile.kernel @clash<d, e, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   %rows = tile.work : !tile.block<query, d>
   // expected-error @+1 {{the tile of this block of the view: expected at least the view's 64 columns, got 32}}
@@ -37,7 +37,7 @@ tile.kernel @number<d>() {
 
 // -----
 
-// Types that are none once their extents are known.
+// Types that are invalid with known extents.
 // expected-error @+1 {{an extent of a tile is positive, this one is 0}}
 tile.kernel @empty<d>() {
   %x = tile.constant 0.0 : !tile.tile<[d + -64], f32>

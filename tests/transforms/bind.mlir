@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --tile-bind=bindings=d=40,input=bf16,m=7 | FileCheck %s
 
-// Extents are computed; element types become the builtin ones.
+// Extents are computed, and element types become builtin types.
 // CHECK-LABEL: tile.kernel @parameters(%q: !tile.view<[?, ?, ?, 40], bf16>) {
 tile.kernel @parameters<m, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   // CHECK: tile.work : <query, 7>
@@ -11,7 +11,7 @@ tile.kernel @parameters<m, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   %y = tile.constant 0.0 : !tile.tile<[(d ceildiv 16) * 16, m + 1], f32>
 }
 
-// block_m, block_n and heads come from the schedule; one head a block is not written.
+// block_m, block_n and heads come from the schedule. If a block has one head, the number of heads is not printed.
 // CHECK-LABEL: tile.kernel @packed()
 // CHECK: tile.work : <query, 64, 8>
 tile.kernel @packed<block_m, heads>() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 1, warps = 4, q_in_registers = false, heads = 8>} {

@@ -14,7 +14,7 @@ tile.kernel @rescale(%v: !tile.view<[?, ?, ?, 32], f32>) {
   tile.store %y, %v[%rows] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<query, 64>]
 }
 
-// The maximum; the reference that is 0 in rows without keys; 2^(c·x - r); the sum that starts from α·l.
+// The maximum; the reference, which is 0 in rows without keys; 2^(c·x - r); the sum, which starts from α·l.
 // CHECK-LABEL: tile.kernel @softmax_step
 tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32, contiguous>) {
   %rows = tile.work : !tile.block<query, 64>
@@ -25,7 +25,7 @@ tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32, contiguou
   // CHECK: arith.constant 0xFF800000
   // CHECK: arith.cmpf oeq
   // CHECK: arith.select
-  // As it was rounded for the old reference: not fused.
+  // The product is rounded as it was for the old reference, so it must not be fused.
   // CHECK: %[[ALPHA:.*]] = tile.map %{{.*}}, %[[R]]
   // CHECK: arith.mulf %{{.*}}, %factor
   // CHECK-NOT: math.fma
@@ -39,8 +39,8 @@ tile.kernel @softmax_step(%factor: f32, %v: !tile.view<[?, ?, ?], f32, contiguou
   %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
 }
 
-// With a lazy reference the warps first ask whether a maximum has outgrown the reference by 2^8: only then
-// do the row's owners agree on a new one, and only then is anything rescaled.
+// With a lazy reference, each warp first tests whether a maximum exceeds the reference by more than 2^8. Only then do the
+// owners of a row agree on a new reference and rescale.
 // CHECK-LABEL: tile.kernel @lazy
 tile.kernel @lazy(%factor: f32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 2, warps = 4, q_in_registers = false, reference = lazy>} {
@@ -89,7 +89,7 @@ tile.kernel @finish(%factor: f32) {
   %y, %lse = tile.finish %o, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
 }
 
-// A sink is one more term, weighed against the larger of it and the row's maximum; a row without keys has it alone.
+// A sink is one more term, relative to the larger of it and the row's maximum. A row without keys has only the sink.
 // CHECK-LABEL: tile.kernel @sink
 tile.kernel @sink(%factor: f32, %$z: !tile.view<[?], f32>) {
   %rows = tile.work : !tile.block<query, 64>
@@ -113,7 +113,7 @@ tile.kernel @sink(%factor: f32, %$z: !tile.view<[?], f32>) {
   %y, %lse = tile.finish %o, %m, %m factor %factor sink %z : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>, !tile.tile<[64], f32>
 }
 
-// A hook that no variant filled costs nothing.
+// A hook that no variant filled adds no ops.
 // CHECK-LABEL: tile.kernel @no_sink
 tile.kernel @no_sink(%factor: f32) {
   %rows = tile.work : !tile.block<query, 64>

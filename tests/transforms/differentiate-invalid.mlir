@@ -15,7 +15,7 @@ score {
 
 // -----
 
-// In a sink, too.
+// The same in a sink.
 attn.variant @no_rule_in_sink parameters [#attn.capture<"z", f32, ["H"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -34,7 +34,7 @@ score {
 
 // -----
 
-// What nothing depends on needs no rule.
+// An op whose result is not used needs no rule.
 attn.variant @constant parameters []
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):

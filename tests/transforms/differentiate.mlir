@@ -23,7 +23,7 @@ score {
   attn.yield %true : i1
 }
 
-// v = a · b; the same value twice gives 2 · a.
+// v = a · b; the same value as both factors gives 2 · a.
 // CHECK-LABEL: attn.gradient of @product
 // CHECK: ^bb0(%[[S:[^:]*]]: f32
 // CHECK: %[[C:.*]] = attn.param "c"
@@ -46,7 +46,7 @@ score {
   attn.yield %true : i1
 }
 
-// v = a / b: 1 / b, and -v / b. What is the same for the tile is divided first.
+// v = a / b: 1 / b, and -v / b. Uniform values are divided first.
 // CHECK-LABEL: attn.gradient of @quotient
 // CHECK: %[[C:.*]] = attn.param "c"
 // CHECK: %[[V:.*]] = arith.divf %{{.*}}, %[[C]]
@@ -190,7 +190,7 @@ score {
   attn.yield %true : i1
 }
 
-// floor and int() pass nothing on, nor does a condition, nor an index.
+// floor, int(), conditions and indices have the derivative 0.
 // CHECK-LABEL: attn.gradient of @steps
 // CHECK: %[[P:.*]] = arith.cmpf ogt
 // CHECK-DAG: %[[ONE:.*]] = arith.constant 1.0
@@ -216,7 +216,7 @@ score {
   attn.yield %true : i1
 }
 
-// v = c ? a : b. A side that is not computed gives 0 and never 0 · inf: the quotient is within the `?:`.
+// v = c ? a : b. A side that is not computed gives 0, never 0 · inf: the quotient is inside the `?:`.
 // CHECK-LABEL: attn.gradient of @sides
 // CHECK: ^bb0(%[[S:[^:]*]]: f32
 // CHECK: %[[P:.*]] = arith.cmpf ogt
@@ -237,7 +237,7 @@ score {
   attn.yield %true : i1
 }
 
-// Both sides of one condition join in one `?:`.
+// Terms of both sides of one condition are joined in one `?:`.
 // CHECK-LABEL: attn.gradient of @both_sides
 // CHECK: %[[C:.*]] = attn.param "c"
 // CHECK: %[[D:.*]] = attn.param "d"
@@ -259,7 +259,7 @@ score {
   attn.yield %true : i1
 }
 
-// A value that two conditions use is computed with where one of them holds.
+// The derivative of a value that two conditions use is used if one of them holds.
 // CHECK-LABEL: attn.gradient of @two_conditions
 // CHECK: %[[P:.*]] = arith.cmpi sgt, %{{.*}}, %[[K:.*]] :
 // CHECK: %[[O:.*]] = arith.cmpi sgt
@@ -285,7 +285,7 @@ score {
   attn.yield %true : i1
 }
 
-// v = Σ f(i, a): what is the same in all rounds stands before the sum; a read gives each round its own.
+// v = Σ f(i, a): factors that are the same in all rounds stand before the sum. A read in a sum becomes attn.rounds.
 // CHECK-LABEL: attn.gradient of @reduction
 // CHECK: ^bb0(%[[S:[^:]*]]: f32
 // CHECK: %[[V:.*]] = attn.reduce sum
@@ -317,7 +317,7 @@ score {
   attn.yield %true : i1
 }
 
-// A sum of what is the same in all rounds is a product with their number.
+// A sum of equal terms is a product with the number of rounds.
 // CHECK-LABEL: attn.gradient of @count
 // CHECK: %[[R:.*]] = arith.constant 5.0
 // CHECK: attn.partial "s" is %[[R]]
@@ -336,7 +336,7 @@ score {
   attn.yield %true : i1
 }
 
-// Equal reads have one derivative.
+// Equal reads are one read with one derivative.
 // CHECK-LABEL: attn.gradient of @equal_reads
 // CHECK: %[[TWO:.*]] = arith.constant 2.0
 // CHECK: attn.partial "x"[%{{.*}}] is %[[TWO]]
@@ -355,7 +355,7 @@ score {
   attn.yield %true : i1
 }
 
-// A sink has derivatives of its own, and none by s.
+// A sink has its own derivatives, and none by s.
 // CHECK-LABEL: attn.gradient of @with_a_sink
 // CHECK: %[[MINUS:.*]] = arith.constant -1.0
 // CHECK: attn.partial "s" is %[[MINUS]]

@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --split-input-file --tile-inline-variant | FileCheck %s
 
-// A score and a mask with parameters: those that are used become arguments, in their order.
+// A score and a mask with parameters: the used parameters become arguments, in the variant's order.
 attn.variant @both parameters [#attn.scalar<"unused", i32>, #attn.scalar<"window", i32>, #attn.capture<"slope", f32, ["H"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -21,7 +21,7 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
   %keys = tile.block %i of %rows : !tile.block<query, 8> -> !tile.block<key, 8>
   %x = tile.constant 0.0 : !tile.tile<[8, 8], f32>
-  // A score that is not s itself carries the scale: the factor is log2(e) alone.
+  // A score that is not s itself includes the scale, so the factor is log2(e).
   // CHECK: %[[FACTOR:.*]] = arith.constant 1.44269502 : f32
   %factor = tile.exponent_factor %scale
   // CHECK: tile.score {{.*}} do {
@@ -42,7 +42,7 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 
 // -----
 
-// The extent of a tensor that is read nowhere else: the tensor is an argument.
+// A tensor of which only an extent is used is an argument, too.
 attn.variant @extent parameters [#attn.capture<"at", i32, ["2*M"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -66,7 +66,7 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 
 // -----
 
-// A tensor of bool is a view of bytes; f16 comes as f32.
+// A tensor of bool is a view of bytes; f16 elements are widened to f32.
 attn.variant @small_types parameters [#attn.capture<"on", i1, ["Sq", "Sk"]>, #attn.capture<"half", f16, ["H"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -96,7 +96,7 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 
 // -----
 
-// s itself: no op is left, the factor carries the scale. In masks, exp becomes its exact form.
+// If the score is s itself, no op remains, and the factor includes the scale. In masks, exp becomes its exact form.
 attn.variant @identity parameters []
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -125,7 +125,7 @@ tile.kernel @k(%scale: f32, %partial: i1, %i: i32) {
 
 // -----
 
-// An exact score has ExactMath's functions, as masks have.
+// An exact score uses the functions of ExactMath.h, like a mask.
 attn.variant @exact parameters [] attributes {exact_score}
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):

@@ -2,7 +2,7 @@
 
 // CHECK-LABEL: tile.kernel @pairs
 // CHECK: %[[B:.*]] = tile.extent "B"
-// Blocks that the loop does not go over get zeros.
+// Blocks that the loop does not visit get zeros.
 // CHECK: scf.for
 // CHECK: tile.map
 // CHECK: tile.put

@@ -1,4 +1,4 @@
-// What is computed is the business of tests/analysis; here: where it goes, and when.
+// tests/analysis tests the computed intervals. This file tests where the code is inserted, and when.
 // RUN: tesela-opt %s --tile-key-ranges | FileCheck %s
 
 // CHECK-LABEL: tile.kernel @causal
@@ -18,7 +18,7 @@ tile.kernel @causal() {
   }
 }
 
-// (q - k) % 32 has every value in a tile of 32 keys and more, so there is nothing to test; (q - k) % 33 may not.
+// In a tile of 32 keys or more, (q - k) % 32 has every value, so no test is needed. (q - k) % 33 may not have every value.
 // CHECK-LABEL: tile.kernel @strides
 tile.kernel @strides() {
   %rows = tile.work : !tile.block<query, 64>
@@ -52,7 +52,7 @@ tile.kernel @strides() {
   }
 }
 
-// The transpose: the queries of a block of keys, for all heads that share its key/value head.
+// The transpose: the queries for a block of keys, for all heads that share its key/value head.
 // CHECK-LABEL: tile.kernel @queries_of_keys
 tile.kernel @queries_of_keys() {
   %rows = tile.work : !tile.block<key, 32>
@@ -68,7 +68,7 @@ tile.kernel @queries_of_keys() {
   }
 }
 
-// Found blocks of queries, of several heads: so many positions.
+// Found blocks of queries of several heads: the number counts positions.
 // CHECK-LABEL: tile.kernel @found_queries
 tile.kernel @found_queries(%$id: !tile.view<[?], i32>) {
   %rows = tile.work : !tile.block<key, 32>
@@ -86,7 +86,7 @@ tile.kernel @found_queries(%$id: !tile.view<[?], i32>) {
   }
 }
 
-// A hook that nothing has filled says nothing.
+// A hook that no variant filled gives no information.
 // CHECK-LABEL: tile.kernel @hook
 tile.kernel @hook() {
   %rows = tile.work : !tile.block<query, 64>

@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --tile-lower-blocks | FileCheck %s
 
-// Without ranges: every block of [0, Sk), and all are partial.
+// Without ranges, every block of [0, Sk) runs, and all are partial.
 // CHECK-LABEL: tile.kernel @all
 tile.kernel @all() {
   %rows = tile.work : !tile.block<query, 64>
@@ -17,7 +17,7 @@ tile.kernel @all() {
   }
 }
 
-// A block of a run; partial where it holds a dropped key or reaches beyond Sk.
+// The blocks of a run. A block is partial if it has a dropped key or reaches beyond Sk.
 // CHECK-LABEL: tile.kernel @run
 tile.kernel @run(%low: i32, %high: i32, %first: i32, %end: i32, %x: f32) {
   %rows = tile.work : !tile.block<query, 64>
@@ -47,7 +47,7 @@ tile.kernel @run(%low: i32, %high: i32, %first: i32, %end: i32, %x: f32) {
   %sum = arith.addf %r, %r : f32
 }
 
-// The transpose: positions of queries; a block with queries on both sides of Sq is partial.
+// The transpose: positions of queries. A block with queries on both sides of Sq is partial.
 // CHECK-LABEL: tile.kernel @queries
 tile.kernel @queries(%low: i32, %high: i32) {
   // CHECK: %[[ROWS:.*]] = tile.work : <key, 32>
@@ -67,7 +67,7 @@ tile.kernel @queries(%low: i32, %high: i32) {
   }
 }
 
-// Two runs, put in order: the loop counts their blocks.
+// Two runs are sorted, and the loop counts their blocks.
 // CHECK-LABEL: tile.kernel @runs
 tile.kernel @runs(%a: i32, %b: i32, %c: i32, %d: i32) {
   %rows = tile.work : !tile.block<query, 64>
@@ -85,7 +85,7 @@ tile.kernel @runs(%a: i32, %b: i32, %c: i32, %d: i32) {
   }
 }
 
-// Blocks that were found: the loop counts them, their sequence knows the rest.
+// Found blocks: the loop counts them; tile.found_block gives their indices.
 // CHECK-LABEL: tile.kernel @found
 tile.kernel @found(%low: i32, %high: i32, %limit: i32) {
   %rows = tile.work : !tile.block<query, 64>
@@ -112,7 +112,7 @@ tile.kernel @found(%low: i32, %high: i32, %limit: i32) {
   }
 }
 
-// From the last block down; of no blocks the first, which a loop whose first iteration runs ahead asks for.
+// In descending order. If there are no blocks, the first block is used, for passes that always run the first iteration.
 // CHECK-LABEL: tile.kernel @descending
 tile.kernel @descending(%low: i32, %high: i32, %x: f32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 32, stages = 1, warps = 4, q_in_registers = false, last_keys_first = true>} {
@@ -133,7 +133,7 @@ tile.kernel @descending(%low: i32, %high: i32, %x: f32)
   }
 }
 
-// A part of the blocks: shares differ by one, the larger ones come first.
+// A part of the blocks: sizes of parts differ by at most one, and the larger parts come first.
 // CHECK-LABEL: tile.kernel @part
 tile.kernel @part(%low: i32, %high: i32, %p: i32, %n: i32) {
   %rows = tile.work : !tile.block<query, 64>
@@ -144,7 +144,7 @@ tile.kernel @part(%low: i32, %high: i32, %p: i32, %n: i32) {
   // CHECK: %[[MORE:.*]] = arith.minui %p, %[[REST]]
   // CHECK: %[[BEFORE:.*]] = arith.addi %[[ALL]], %[[MORE]]
   // CHECK: %[[FROM:.*]] = arith.addi %[[FIRST]], %[[BEFORE]]
-  // Of an empty one an iteration that runs all the same has the block behind the end, which is partial.
+  // If the part is empty, an iteration that runs nevertheless gets the block behind the end, which is partial.
   // CHECK: %[[NONE:.*]] = arith.cmpi sge, %[[FROM]], %[[TO:.*]] : i32
   // CHECK: %[[BEHIND:.*]] = arith.addi %{{.*}}, %{{.*}} : i32
   // CHECK: scf.for %[[I:.*]] = %[[FROM]] to %[[TO]]

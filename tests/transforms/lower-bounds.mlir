@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --tile-lower-bounds --split-input-file | FileCheck %s
 
-// 80 neighbours touch six granules of 16: read at once, the last ones clamped to the box's.
+// 80 neighbours touch six granules of 16. They are read without a loop; the last ones are clamped to the box's last granule.
 // CHECK-LABEL: tile.kernel @small
 // CHECK-SAME: %$doc.summary0: !tile.view<[?, ?, ?], i32>
 // CHECK-SAME: tile.summaries = [{axes = array<i64: 0, 1>, capture = "$doc", levels = 1 : i64, rows = 1 : i64}]
@@ -30,7 +30,7 @@ tile.kernel @small(%$doc: !tile.view<[?, ?], i32>, %o: !tile.view<[?, ?, ?], f32
 
 // -----
 
-// 4096 neighbours touch nine granules of 512; of what is not known at all a loop asks.
+// 4096 neighbours touch nine granules of 512. If the length is not known, a loop reads them.
 // CHECK-LABEL: tile.kernel @coarse
 // CHECK-SAME: %$doc.summary1: !tile.view<[?, ?], i32>
 // CHECK-SAME: levels = 2
@@ -51,8 +51,8 @@ tile.kernel @coarse(%$doc: !tile.view<[?], f32>, %first: i32, %last: i32) {
 
 // -----
 
-// Boxes in two axes: granules of 64 x 16, a loop over the rows of granules where they are many. The
-// axis that is left leads.
+// Boxes in two axes: granules of 64 x 16, and a loop over rows of granules if there are many. The
+// remaining axis leads.
 // CHECK-LABEL: tile.kernel @matrix
 // CHECK-SAME: tile.summaries = [{axes = array<i64: 1, 0, 2>, capture = "$m", levels = 1 : i64, rows = 64 : i64}]
 tile.kernel @matrix(%$m: !tile.view<[?, ?, ?], i32>, %i: i32, %h: i32, %j: i32, %k: i32, %l: i32) {
@@ -73,7 +73,7 @@ tile.kernel @matrix(%$m: !tile.view<[?, ?, ?], i32>, %i: i32, %h: i32, %j: i32, 
 
 // -----
 
-// One element is read itself; of a box in three axes nothing is known. Neither needs a summary.
+// A box of one element is read directly. A box in three axes has no bounds. Neither needs a summary.
 // CHECK-LABEL: tile.kernel @without
 // CHECK-NOT: summary
 tile.kernel @without(%$m: !tile.view<[?, ?, ?], f32>, %i: i32, %j: i32) {
@@ -92,7 +92,7 @@ tile.kernel @without(%$m: !tile.view<[?, ?, ?], f32>, %i: i32, %j: i32) {
 
 // -----
 
-// Each element of a small box is looked at, by a loop over each axis in which it extends; of a larger one nothing is known.
+// The elements of a small box are read in loops over the axes in which it extends. For a larger box nothing is known.
 // CHECK-LABEL: tile.kernel @elements
 // CHECK-NOT: summary
 // CHECK: %[[MOST:.*]] = arith.constant 128 : i32
@@ -117,7 +117,7 @@ tile.kernel @elements(%$chance: !tile.view<[?, ?], i32>, %b: i32, %first: i32, %
 
 // -----
 
-// Tests are written with more than they yield: what nobody needs is not looked at.
+// Tests may compute more than they yield. Unused values are removed.
 // CHECK-LABEL: tile.kernel @unneeded
 // CHECK-NOT: scf.for
 tile.kernel @unneeded(%$chance: !tile.view<[?], i32>, %first: i32, %last: i32) {

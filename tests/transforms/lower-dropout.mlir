@@ -1,8 +1,8 @@
 // RUN: tesela-opt %s --tile-lower-dropout=drops=true | FileCheck %s
 // RUN: tesela-opt %s --tile-lower-dropout | FileCheck %s --check-prefix=WITHOUT
 
-// The launch's scalars behind the kernel's own; the seed's and the offset's words with those of the state; the threshold in
-// its two parts; 1 / (1 - p).
+// The launch's scalars follow the kernel's own arguments. The words of the seed and the offset are combined with the state. The threshold
+// has two parts. The scale is 1 / (1 - p).
 // CHECK-LABEL: tile.kernel @queries(
 // CHECK-SAME: %$dropout.p: f32, %$dropout.seed: i32, %$dropout.seed_high: i32, %$dropout.offset: i32, %$dropout.offset_high: i32, %[[FIRST_Q:.*]]: i32, %[[FIRST_K:.*]]: i32, %$dropout.state: !tile.view<[?], i32>)
 // CHECK-COUNT-4: tile.read %$dropout.state
@@ -11,7 +11,7 @@
 // CHECK: arith.minui
 // CHECK: arith.divf
 
-// Which pairs are dropped is asked where the blocks are known, before the loads and the product.
+// The dropped pairs are computed as soon as the blocks are known, before the loads and the product.
 // CHECK: tile.block
 // CHECK-NEXT: %{{.*}}, %[[HEAD:.*]], %{{.*}}, %[[Q:.*]] = tile.coordinates
 // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates
@@ -50,7 +50,7 @@ tile.kernel @queries(%x: !tile.view<[?, ?, ?, 16], f32>, %o: !tile.view<[?, ?, ?
   tile.store %y, %o[%rows] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<query, 64>]
 }
 
-// The rows are keys.
+// Here the rows are keys.
 // CHECK-LABEL: tile.kernel @keys(
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[Q:.*]] = tile.coordinates %{{.*}} : <query, 32>
 // CHECK-NEXT: %{{.*}}, %{{.*}}, %{{.*}}, %[[K:.*]] = tile.coordinates %{{.*}} : <key, 64>
@@ -65,8 +65,8 @@ tile.kernel @keys(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32) {
   tile.store %d, %o[%keys] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<key, 64>]
 }
 
-// Where both branches of what gives the source compute it, they ask beside that. A second hook of the same blocks asks nothing
-// anew.
+// If both branches of an if compute the source, the dropped pairs are computed in both. A second hook with the same blocks uses
+// the same result.
 // CHECK-LABEL: tile.kernel @branches(
 // CHECK: %[[B:.*]]:2 = scf.if %{{.*}} -> (!tile.tile<[64, 32], f32>, !tile.tile<[64, 32], i1>)
 // CHECK: %[[T1:.*]] = tile.bernoulli %{{.*}} : !tile.tile<[64, 32], i1>
@@ -99,7 +99,7 @@ tile.kernel @branches(%o: !tile.view<[?, ?, ?, 32], f32>, %i: i32, %partial: i1)
   tile.store %ds, %o[%keys] : !tile.tile<[64, 32], f32>, !tile.view<[?, ?, ?, 32], f32>[!tile.block<key, 64>]
 }
 
-// Nothing is asked of the launch.
+// Without dropout the kernel has no additional arguments.
 // CHECK-LABEL: tile.kernel @none() {
 // CHECK-NEXT: }
 tile.kernel @none() {

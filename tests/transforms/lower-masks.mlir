@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --tile-lower-masks | FileCheck %s
 // RUN: tesela-opt %s --tile-lower-masks --tile-decompose | FileCheck %s --check-prefix=CORE
 
-// A mask is a branch of the whole block, and k < Sk a part of it.
+// A mask is a branch for the whole block. k < Sk is a part of the mask.
 // CHECK-LABEL: tile.kernel @true
 tile.kernel @true(%partial: i1, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
@@ -23,7 +23,7 @@ tile.kernel @true(%partial: i1, %i: i32) {
   %t = tile.mask %x if %partial at %rows, %keys : !tile.tile<[8, 16], f32>, !tile.block<query, 8>, !tile.block<key, 16>
 }
 
-// q >= k && q - k < window: two bounds of the column; what may leave i32 is held at its ends.
+// q >= k && q - k < window gives two bounds of the column. A bound that may leave i32 is clamped.
 // CHECK-LABEL: tile.kernel @window
 tile.kernel @window(%window: i32, %i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
@@ -54,8 +54,8 @@ tile.kernel @window(%window: i32, %i: i32, %partial: i1) {
   }
 }
 
-// A sum with a launch's number is a bound where that is small, which is tested before the loop; else it is computed element by
-// element.
+// A sum with a launch's number is a bound if the number is small, which is tested before the loop. Otherwise it is computed
+// for each element.
 // CHECK-LABEL: tile.kernel @sums
 tile.kernel @sums(%first_q: i32, %first_k: i32, %i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
@@ -84,7 +84,7 @@ tile.kernel @sums(%first_q: i32, %first_k: i32, %i: i32, %partial: i1) {
   }
 }
 
-// A constant and a row's own number are no numbers of a launch: there is nothing to ask, and one side.
+// Constants and values of a row are not numbers of the launch, so there is no test and only one version.
 // CHECK-LABEL: tile.kernel @sums_of_no_launch
 // CHECK: scf.if
 // CHECK: tile.map %
@@ -107,7 +107,7 @@ tile.kernel @sums_of_no_launch(%w: !tile.view<[?, ?], i32>, %i: i32) {
   }
 }
 
-// id[b, q] == id[b, k]: the row's are a tile that is read before the loop. Only a last tile asks for k < Sk.
+// id[b, q] == id[b, k]: the ids of the rows are a tile that is read before the loop. Only the last tile tests k < Sk.
 // CHECK-LABEL: tile.kernel @documents
 tile.kernel @documents(%id: !tile.view<[?, ?], i32>) {
   %rows = tile.work : !tile.block<query, 8>
@@ -138,9 +138,9 @@ tile.kernel @documents(%id: !tile.view<[?, ?], i32>) {
   }
 }
 
-// abs(q % w - k % w) <= r: the row's remainder stands before the loop. Where w >= 16 a row of a block sees
-// two quotients at most, of which one division knows; where it is less, and above 0, it makes a period; else each
-// element divides.
+// abs(q % w - k % w) <= r: the row's remainder is computed before the loop. If w >= 16, a row of a block has at most
+// two quotients, and one division gives both. If 0 < w < 16, it gives a period. Otherwise each element is
+// divided.
 // CHECK-LABEL: tile.kernel @remainders
 // CORE-LABEL: tile.kernel @remainders
 // CORE-NOT: attn.floor_mod
@@ -185,8 +185,8 @@ tile.kernel @remainders(%w: i32, %r: i32) {
   }
 }
 
-// Of a constant the compiler knows: a quotient by less than the columns has a bound, by more it is split, both
-// without a branch.
+// Constant divisors: a quotient by less than the number of columns has a bound; by more, it is split. Neither needs
+// a branch.
 // CHECK-LABEL: tile.kernel @constants
 tile.kernel @constants(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
@@ -221,8 +221,8 @@ tile.kernel @constants(%i: i32, %partial: i1) {
   }
 }
 
-// A reduction over the keys is asked of each element, with what its region uses from outside; one over the row alone
-// is a tile of rows. Both are loops over scalars then.
+// A reduction that depends on the key is computed for each element, with the values that it uses from outside. A reduction
+// that depends only on the row is a tile of rows. Both become loops over scalars later.
 // CHECK-LABEL: tile.kernel @reductions
 // CORE-LABEL: tile.kernel @reductions
 tile.kernel @reductions(%n: i32, %i: i32, %partial: i1, %$g: !tile.view<[?], i32>) {
@@ -276,8 +276,8 @@ tile.kernel @reductions(%n: i32, %i: i32, %partial: i1, %$g: !tile.view<[?], i32
   }
 }
 
-// A divisor that each row has its own of, here one that is computed before the loop, is not one of the
-// whole tile: no branch asks whether it is large.
+// If each row has its own divisor (here computed before the loop), it is not the divisor of the whole tile, so no
+// branch tests whether it is large.
 // CHECK-LABEL: tile.kernel @divisor_of_a_row
 tile.kernel @divisor_of_a_row(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
@@ -298,8 +298,8 @@ tile.kernel @divisor_of_a_row(%i: i32, %partial: i1) {
   }
 }
 
-// Where warpgroups overlap products and look for their blocks, which elements are kept is a tile of its
-// own, ahead of what it chooses from: it needs no scores.
+// If warpgroups overlap products and blocks are found by tests, a tile of its own says which elements are kept. It
+// is computed before the selection, and needs no scores.
 // CHECK-LABEL: tile.kernel @ahead
 tile.kernel @ahead(%$id: !tile.view<[?], i32>, %low: i32, %high: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
@@ -344,8 +344,8 @@ tile.kernel @ahead(%$id: !tile.view<[?], i32>, %low: i32, %high: i32)
   }
 }
 
-// Of found blocks many may be partial: no division stands in the loop, and where what is added to positions is
-// small, as are extents and divisors, no bound is wider than i32.
+// Many found blocks may be partial, so the loop has no divisions. If extents, divisors and the values added to
+// positions are small, no bound needs 64 bits.
 // CHECK-LABEL: tile.kernel @found_remainders
 tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
   %rows = tile.work : !tile.block<query, 8>
@@ -405,8 +405,8 @@ tile.kernel @found_remainders(%w: i32, %r: i32, %low: i32, %high: i32) {
   }
 }
 
-// (q - k) % 3 == 0 falls with the key: of k - q - 1 the remainder is 2. A remainder of a row is another start; an
-// order of two has two phases in a period of 6.
+// (q - k) % 3 == 0 falls with the key: the remainder of k - q - 1 is 2. A row's own remainder only changes the start.
+// The comparison < has two phases in a period of 6.
 // CHECK-LABEL: tile.kernel @periods
 tile.kernel @periods(%i: i32, %partial: i1) {
   %rows = tile.work : !tile.block<query, 8>
@@ -454,7 +454,7 @@ tile.kernel @periods(%i: i32, %partial: i1) {
   }
 }
 
-// Rows are keys and columns queries: a bound of the query, and q < Sq in the place of k < Sk.
+// Rows are keys and columns queries: a bound of the query, and q < Sq instead of k < Sk.
 // CHECK-LABEL: tile.kernel @rows_of_keys
 tile.kernel @rows_of_keys(%i: i32, %partial: i1) {
   %keys = tile.work : !tile.block<key, 8>

@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --tile-lower-scores | FileCheck %s
 
-// s + slope · (k - q): the slope's read and its quotient stand before the loop, a tile's first position
-// in it; an element costs one sum, which its diagonal shares, and one fma. The exponents carry the scale.
+// s + slope · (k - q): the read of the slope and its quotient stand before the loop, a tile's first position
+// in it. Each element costs one sum, which its diagonal shares, and one fma. The exponents include the scale.
 // CHECK-LABEL: tile.kernel @alibi
 tile.kernel @alibi(%scale: f32, %factor: f32, %slope: !tile.view<[?], f32>) {
   %rows = tile.work : !tile.block<query, 8>
@@ -38,7 +38,7 @@ tile.kernel @alibi(%scale: f32, %factor: f32, %slope: !tile.view<[?], f32>) {
   }
 }
 
-// cap · tanh(s / cap): one product and one tanh. The exponents carry |cap|, which may be of either sign.
+// cap · tanh(s / cap): one product and one tanh. The exponents include |cap|, since cap may have either sign.
 // CHECK-LABEL: tile.kernel @softcap
 tile.kernel @softcap(%scale: f32, %factor: f32, %cap: f32) {
   %rows = tile.work : !tile.block<query, 8>
@@ -73,7 +73,7 @@ tile.kernel @softcap(%scale: f32, %factor: f32, %cap: f32) {
   }
 }
 
-// A score that something else sees keeps its value; so does one whose scale may be negative.
+// A score with other users keeps its value, and so does a score whose scale may be negative.
 // CHECK-LABEL: tile.kernel @kept
 tile.kernel @kept(%scale: f32, %factor: f32, %weight: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
@@ -106,8 +106,8 @@ tile.kernel @seen(%scale: f32, %factor: f32, %i: i32) {
   %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 8], f32>, !tile.tile<[8], f32>
 }
 
-// What could leave i32 is converted as a whole: k - q + n wraps where the language wraps. abs of k - q + 1
-// cannot. A quotient of two elements may be rounded twice.
+// A value that may leave i32 is converted as a whole: k - q + n must wrap as in the language. abs of k - q + 1
+// cannot wrap. A quotient of two elements may be rounded twice.
 // CHECK-LABEL: tile.kernel @whole
 tile.kernel @whole(%scale: f32, %n: i32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>
@@ -138,7 +138,7 @@ tile.kernel @whole(%scale: f32, %n: i32, %i: i32) {
   %c = tile.convert %s : !tile.tile<[8, 8], f32> -> !tile.tile<[8, 8], bf16>
 }
 
-// An exact score keeps its f32 ops as they stand.
+// An exact score keeps its f32 ops unchanged.
 // CHECK-LABEL: tile.kernel @exact
 tile.kernel @exact(%scale: f32, %factor: f32, %n: f32, %i: i32) {
   %rows = tile.work : !tile.block<query, 8>

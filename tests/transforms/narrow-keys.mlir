@@ -5,7 +5,7 @@
 !keys = !tile.block<key, 32>
 !keyView = !tile.view<[B, Hkv, Sk, 64], bf16>
 
-// The keys' scale joins the softmax scale, the values' what a row ends with.
+// The keys' scale multiplies the softmax scale, and the values' scale the output of a row.
 // HEAD-LABEL: tile.kernel @forward
 // HEAD-SAME: in %k: !tile.view<[B, Hkv, Sk, 64], f8E4M3FN>, in %v: !tile.view<[B, Hkv, Sk, 64], f8E4M3FN>
 // HEAD-SAME: in %k_scale: !tile.view<[?], f32>, in %v_scale: !tile.view<[?], f32>
@@ -29,7 +29,7 @@
 // HEAD: arith.mulf %{{.*}}, %[[VS]]
 // HEAD: tile.store %[[SCALED]], %o
 
-// Those of pages go to the columns of S and of P; a P of 0 stays 0, whatever the scale of a page that is none.
+// Scales of pages multiply the columns of S and of P. A P of 0 stays 0, even if the page does not belong to the sequence.
 // PAGE-LABEL: tile.kernel @forward
 // PAGE-SAME: in %k: !tile.view<[?, Hkv, 16, 64], f8E4M3FN>
 // PAGE-SAME: in %table: !tile.view<[B, ?], i32>, in %lengths: !tile.view<[B], i32>, in %k_scale: !tile.view<[?, ?], f32>, in %v_scale: !tile.view<[?, ?], f32>

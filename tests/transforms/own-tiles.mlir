@@ -12,7 +12,7 @@ score {
   attn.yield %true : i1
 }
 
-// The blocks end at the same key in each batch.
+// In each batch the blocks end at the same key.
 // CHECK-LABEL: tile.kernel @pairs
 // CHECK-SAME: %$bias.gradient: !tile.view<[?, ?, ?], bf16>
 // CHECK-SAME: tile.owns_tiles
@@ -35,7 +35,7 @@ tile.kernel @pairs(%scale: f32) {
   }
 }
 
-// Here they end at another one.
+// Here the blocks of each batch end at another key.
 // CHECK-LABEL: tile.kernel @pairs_of_batches
 // CHECK-SAME: %$bias.gradient: !tile.view<[?, ?, ?], f32>
 // CHECK-NOT: tile.owns_tiles

@@ -33,7 +33,7 @@ score {
   attn.yield %z : f32
 }
 
-// What is added to becomes an argument: sums with two axes of their own, or the gradient itself.
+// The views to which the kernel adds become arguments: sums with two axes of their own, or the gradient itself.
 // CHECK-LABEL: tile.kernel @pairs
 // CHECK-SAME: %$slope.sums: !tile.view<[?, ?, ?], i32>
 // CHECK-SAME: %$table.sums: !tile.view<[?, ?, ?, ?], i32>
@@ -47,7 +47,7 @@ score {
 // CHECK: tile.sink_partials
 // CHECK: tile.collect %{{.*}} into %$z.sums
 
-// What no key changes is summed over the loop; what each pair has to itself, element by element; the others by lines.
+// If no index depends on the key, the sum runs over the loop. Elements that belong to one pair are added one by one, others by lines.
 // LOOP-LABEL: tile.kernel @pairs
 // LOOP: %[[SHARES:.*]] = scf.for {{.*}} iter_args(%[[CARRIED:.*]] = %{{.*}}) -> (!tile.tile<[64], f32>)
 // LOOP: tile.add_lines "diagonals" of

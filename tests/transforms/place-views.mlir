@@ -9,7 +9,7 @@
 !sums = !tile.view<[B, H, Sq], f32, contiguous>
 !parts = !tile.view<[B, H, Sq, 64], f32>
 
-// Without options only the number of keys is known: the launch's.
+// Without options only tile.sequence_keys is replaced, by the launch's Sk.
 // DENSE-LABEL: tile.kernel @forward
 // DENSE-SAME: in %q: !tile.view<[B, H, Sq, 64], f16>, in %k: !tile.view<[B, Hkv, Sk, 64], f16>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, workspace %parts: !tile.view<[B, H, Sq, 64], f32>) {
 // DENSE: %[[N:.*]] = tile.extent "Sk" of_launch
@@ -20,7 +20,7 @@
 // RAGGED-LABEL: tile.kernel @forward
 // RAGGED-SAME: in %q: !tile.view<[1, H, ?, 64], f16>, in %k: !tile.view<[1, Hkv, ?, 64], f16>, optional %lse: !tile.view<[1, H, ?], f32>, workspace %parts: !tile.view<[B, H, Sq, 64], f32>, in %starts_q: !tile.view<[B + 1], i32>, in %starts_k: !tile.view<[B + 1], i32>)
 // RAGGED: %[[ITEM:.*]] = tile.work
-// Starts are brought into the tensor, and queries below the launch's bound.
+// Starts are clamped to the tensor, and the number of queries to the launch's bound.
 // RAGGED: %[[TOKENS:.*]] = tile.view_extent %q axis 2
 // RAGGED: %[[S:.*]] = tile.read %starts_q[%{{.*}}]
 // RAGGED: arith.minsi %[[S]], %[[TOKENS]]
@@ -47,7 +47,7 @@
 // RAGGED: tile.blocks %[[BLOCK:.*]], %{{.*}} of %[[ROWS]]
 // RAGGED: tile.load %[[K]][%[[BLOCK]]]
 // RAGGED: tile.store %{{.*}}, %[[LSE]][%[[ROWS]]]
-// What lies in dense memory keeps the item.
+// Dense tensors are accessed at the item's block.
 // RAGGED: tile.store %{{.*}}, %parts[%[[ITEM]]]
 // RAGGED-LABEL: tile.kernel @joins
 
@@ -86,7 +86,7 @@ tile.kernel @forward(in %q: !queryView, in %k: !keyView, optional %lse: !sums, w
   tile.store %O, %parts[%item] : !tile.tile<[64, 64], f32>, !parts[!rows]
 }
 
-// A kernel without a loop has the rows of its work item.
+// A kernel without a loop uses the rows of its work item.
 // RAGGED: %[[ROWS:.*]] = tile.sequence
 // RAGGED: %[[LSE:.*]] = tile.ragged %lse
 // RAGGED: tile.store %{{.*}}, %[[LSE]][%[[ROWS]]]

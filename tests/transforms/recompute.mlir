@@ -1,9 +1,9 @@
 // RUN: tesela-opt %s --tile-lower-masks --tile-decompose | FileCheck %s
 
-// The first block follows its maximum. The others are relative to what stands: where some sum of a
-// warpgroup's exponentials does not fit (or is NaN, as in a row that has kept nothing), the scores are
-// computed anew, from loaded tiles and with the mask, and the reference follows. Else only the sum is
-// added to, and nothing is rescaled.
+// In the first block the reference follows the maximum. Other blocks use the current reference. If some sum of a
+// warpgroup's exponentials exceeds the limit (or is NaN, as in a row that has kept nothing), the scores are
+// computed again, from loaded tiles and with the mask, and the reference follows. Otherwise only the sum is
+// updated, and nothing is rescaled.
 // CHECK-LABEL: tile.kernel @bf16
 tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 64], bf16>,
                   %v: !tile.view<[?, ?, ?, 64], bf16>, %factor: f32, %partial: i1, %low: i32, %high: i32, %one: i32)
@@ -69,7 +69,7 @@ tile.kernel @bf16(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
   }
 }
 
-// f16 ends at 2^16.
+// The range of f16 ends at 2^16.
 // CHECK-LABEL: tile.kernel @f16
 // CHECK: arith.constant 3.276800e+04
 tile.kernel @f16(%factor: f32, %low: i32, %high: i32, %one: i32)
@@ -82,7 +82,7 @@ tile.kernel @f16(%factor: f32, %low: i32, %high: i32, %one: i32)
   }
 }
 
-// What a map makes of P becomes f16: the map may multiply it by up to 2^8.
+// P becomes f16 after a map, which may multiply it by up to 2^8.
 // CHECK-LABEL: tile.kernel @mapped_f16
 // CHECK: arith.constant 2.560000e+02
 tile.kernel @mapped_f16(%factor: f32, %low: i32, %high: i32, %one: i32)
@@ -100,8 +100,8 @@ tile.kernel @mapped_f16(%factor: f32, %low: i32, %high: i32, %one: i32)
   }
 }
 
-// A map that alone takes P, of a tile that is known before the step, stands beside the exponentials: ahead of the test whether
-// these fit, and where they are computed again. The sums have all of P.
+// A map that is the only user of P, and whose other operand is known before the step, is written next to the exponentials: before the
+// test of their sum, and again where they are computed again. The sums are those of the whole P.
 // CHECK-LABEL: tile.kernel @map_of_p
 // CHECK: scf.for
 // CHECK: } else {
@@ -133,7 +133,7 @@ tile.kernel @map_of_p(%factor: f32, %low: i32, %high: i32, %one: i32, %a: i32)
   }
 }
 
-// Without a loop there is one block, which follows.
+// Without a loop there is one block, and the reference follows.
 // CHECK-LABEL: tile.kernel @no_loop
 // CHECK: tile.reduce max
 // CHECK-NOT: scf.if
@@ -144,8 +144,8 @@ tile.kernel @no_loop(%factor: f32)
   %p, %m2, %l2, %alpha = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[64, 32], f32>, !tile.tile<[64], f32>
 }
 
-// Blocks that are found one by one: in a partial block behind the first a warp with rows that have kept
-// nothing looks for their references; rows that keep nothing here either have an exponent of 0.
+// Found blocks: in a partial block after the first, a warp with rows that have kept nothing computes references
+// for them. Rows that keep nothing in this block either have the exponent 0.
 // CHECK-LABEL: tile.kernel @found
 // CHECK: scf.for %[[J:.*]] = %low to %{{.*}} iter_args(%[[M:.*]] = %{{.*}}, %[[L:.*]] = %{{.*}})
 // CHECK: %{{.*}}, %[[PARTIAL:.*]] = tile.found_block

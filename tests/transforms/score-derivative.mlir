@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --tile-inline-variant --tile-lower-scores --canonicalize --split-input-file | FileCheck %s
 
-// The derivative of cap · tanh(s / cap) is 1 - tanh²: cap cancels. Rows are keys.
+// The derivative of cap · tanh(s / cap) is 1 - tanh²: cap cancels. The rows are keys.
 attn.variant @softcap parameters [#attn.scalar<"cap", f32>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -15,7 +15,7 @@ score {
   attn.yield %true : i1
 }
 
-// The quotient by what is the same for all pairs becomes a product.
+// The quotient by a uniform value becomes a product.
 // CHECK-LABEL: tile.kernel @gradient
 // CHECK: %[[INVERSE:.*]] = arith.divf %{{.*}}, %{{.*}} : f32
 // CHECK: %[[FACTOR:.*]] = arith.mulf %scale, %[[INVERSE]]
@@ -37,7 +37,7 @@ tile.kernel @gradient(%scale: f32, %i: i32, %o: !tile.view<[?, ?, ?, 16], f32>) 
 
 // -----
 
-// A derivative that does not read the product of q and k stands in front of its use, and one that is 1 is nothing.
+// A derivative that does not read the product of Q and K moves down to its first use. A derivative of 1 needs no op.
 attn.variant @scaled parameters [#attn.scalar<"slope", f32>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
@@ -91,7 +91,7 @@ tile.kernel @one(%scale: f32, %i: i32, %o: !tile.view<[?, ?, ?, 16], f32>) {
 
 // -----
 
-// A derivative that may be infinite counts nowhere where the pair's weight is 0.
+// A derivative that may be infinite is not used if the pair's weight is 0.
 attn.variant @quotient parameters []
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):

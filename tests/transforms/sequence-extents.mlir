@@ -10,7 +10,7 @@ tile.kernel @dense() {
 
 // -----
 
-// Loops over keys end with the sequence's, its queries end `from` later; what is asked of the launch stays.
+// Loops over keys end with the sequence's keys, and its queries end `from` later. Extents of the launch do not change.
 // CHECK-LABEL: tile.kernel @sequence
 // CHECK-SAME: %[[FROM:.*]]: i32, %[[KEYS:.*]]: i32
 tile.kernel @sequence(%from: i32, %keys: i32) {

@@ -26,7 +26,7 @@ attn.variant @near parameters [] score {
   attn.yield %z : f32
 }
 
-// What the kernel of the prefix leaves is in f32, rows in order, and not rounded.
+// The kernel of the prefix stores its results in f32, without rounding, with the rows in order.
 // CHECK-LABEL: tile.kernel @forward_of_prefix
 // CHECK-SAME: in %q: !tile.view<[B, H, Sq, 64], f16>, in %k: !tile.view<[B, Hkv, Sk, 64], f16>
 // CHECK-SAME: workspace %o_of_prefix: !tile.view<[B * 1, H, Sq, 64], f32>, workspace %lse_of_prefix: !tile.view<[B * 1, H, Sq], f32>
@@ -42,7 +42,7 @@ attn.variant @near parameters [] score {
 // CHECK-SAME: %$query_keys: !tile.view<[?], i32>
 // CHECK-SAME: tile.prefix_part = "join"
 
-// Rows of the prefix are tokens, from the first start to the last, whose index is their position in memory.
+// The rows of the prefix are tokens, from the first start to the last. Their index is their place in memory.
 // PLACED-LABEL: tile.kernel @forward_of_prefix
 // PLACED-SAME: in %q: !tile.view<[1, H, ?, 64], f16>, in %k: !tile.view<[?, Hkv, 16, 64], f16>
 // PLACED-SAME: in %starts_q: !tile.view<[?], i32>
@@ -55,7 +55,7 @@ attn.variant @near parameters [] score {
 // PLACED: %[[ROWS:.*]] = tile.sequence %{{.*}} from %[[START]] of
 // PLACED-NOT: tile.token_order
 // PLACED: tile.paged %k by %$prefix_table
-// The score's q and Sk are the token's own, and so is the mask's q. There is no sink.
+// The score's q and Sk are those of the token, and so is the mask's q. There is no sink.
 // PLACED: tile.score
 // PLACED: ^bb0(%{{.*}}: f32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[T:.*]]: i32, %{{.*}}: i32):
 // PLACED-DAG: %[[POSITION:.*]] = tile.read %$query_positions[%[[T]]]
@@ -68,7 +68,7 @@ attn.variant @near parameters [] score {
 // PLACED: tile.sink at %{{[^ ]*}} :
 // PLACED-NOT: arith.constant 1.0
 
-// A suffix has its whole table, and keeps no key of the prefix.
+// A suffix uses its whole table, but keeps no key of the prefix.
 // PLACED-LABEL: tile.kernel @forward(
 // PLACED-SAME: in %table: !tile.view<[B, ?], i32>, in %lengths: !tile.view<[B], i32>
 // PLACED: tile.sequence

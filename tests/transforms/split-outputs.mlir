@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --tile-split-outputs | FileCheck %s
 
-// Each output has a kernel with what it follows from, through the loops: the sums of the other are not carried, and neither
-// are its loads and its arguments there. What both need is in both.
+// Each output has a kernel with everything that it depends on, also through the loops. The other output's sums, loads and arguments
+// are removed. Values that both need are in both kernels.
 // CHECK-LABEL: tile.kernel @keys_dk
 // CHECK-SAME: in %q: {{.*}}, in %k: {{.*}}, in %v: {{.*}}, in %do: {{.*}}, out %dk: {{[^%]*}}) attributes
 // CHECK: tile.load %k
@@ -60,7 +60,7 @@ tile.kernel @keys(in %q: !tile.view<[B, H, Sq, 64], bf16>, in %k: !tile.view<[B,
   tile.store %dV, %dv[%keys] : !tile.tile<[128, 32], f32>, !tile.view<[B, Hkv, Sk, 32], f32>[!tile.block<key, 128>]
 }
 
-// What a schedule does not ask for, and what other kernels read, stays in one kernel.
+// A kernel is not split if its schedule does not ask for it, or if other kernels read its result.
 // CHECK-LABEL: tile.kernel @one_kernel(
 tile.kernel @one_kernel(in %q: !tile.view<[B, H, Sq, 64], bf16>, out %x: !tile.view<[B, H, Sq, 64], f32>, workspace %y: !tile.view<[B, H, Sq, 64], f32>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, split_outputs = true>} {

@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --tile-split-reads | FileCheck %s
 
-// table[h, base + row - column] in a tile of 8 × 16: one question for all elements, and reads without
-// clamps where the answer is yes.
+// table[h, base + row - column] in a tile of 8 × 16: one test for all elements; if it is true, reads have no
+// clamps.
 // CHECK-LABEL: tile.kernel @relative
 tile.kernel @relative(%table: !tile.view<[?, ?], f32>, %h: i32, %base: i32, %v: !tile.view<[?, ?, ?, 16], f32>) {
   %rows = tile.work : !tile.block<query, 8>
@@ -24,7 +24,7 @@ tile.kernel @relative(%table: !tile.view<[?, ?], f32>, %h: i32, %base: i32, %v: 
   tile.store %y, %v[%rows] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8>]
 }
 
-// An index that is computed otherwise keeps its clamp, and a map without others stays one.
+// An index that is not linear keeps its clamp. A map without linear indices is not split.
 // CHECK-LABEL: tile.kernel @gather
 tile.kernel @gather(%table: !tile.view<[?], i32>, %weight: !tile.view<[?], f32>) {
   %rows = tile.work : !tile.block<query, 8>
@@ -38,7 +38,7 @@ tile.kernel @gather(%table: !tile.view<[?], i32>, %weight: !tile.view<[?], f32>)
   }
 }
 
-// Rows of four heads: a row's position is what the box spans, 0 to 1; which head it has is no position.
+// Rows of four heads: the box spans the positions of the rows, 0 to 1. The head of a row is not linear in the position.
 // CHECK-LABEL: tile.kernel @packed
 tile.kernel @packed(%table: !tile.view<[?], f32>, %slope: !tile.view<[?], f32>, %base: i32, %v: !tile.view<[?, ?, ?, 16], f32>) {
   %rows = tile.work : !tile.block<query, 8, 4>
@@ -62,8 +62,8 @@ tile.kernel @packed(%table: !tile.view<[?], f32>, %slope: !tile.view<[?], f32>, 
   tile.store %y, %v[%rows] : !tile.tile<[8, 16], f32>, !tile.view<[?, ?, ?, 16], f32>[!tile.block<query, 8, 4>]
 }
 
-// Eight elements of 16 bits beside each other come in one load where each eighth column is aligned; the other two copies are for
-// tiles that are covered but not aligned, and for the rest.
+// One load brings eight neighbouring 16-bit elements if columns 0, 8, … are aligned. The other two versions are for tiles that are
+// covered but not aligned, and for all others.
 // CHECK-LABEL: tile.kernel @chunks
 tile.kernel @chunks(%bias: !tile.view<[?, ?, ?], bf16>, %h: i32, %q: i32, %k: i32, %v: !tile.view<[?, ?, ?, 32], f32>) {
   %rows = tile.work : !tile.block<query, 8>

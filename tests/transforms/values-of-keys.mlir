@@ -3,7 +3,7 @@
 !rows = !tile.block<query, 64>
 !keys = !tile.block<key, 32>
 
-// One tensor, which is placed once.
+// There is one tensor, and it is placed once.
 // CHECK-LABEL: tile.kernel @forward
 // CHECK-SAME: in %k: !tile.view<[?, Hkv, 16, 96], bf16>, out %o
 // CHECK-NOT: tile.paged %v

@@ -50,7 +50,7 @@ struct ExplainOptions : KernelChoice, LaunchShape {
   Layout layout = Layout::bhsd; ///< of q, k and v in the file
   std::string pass = "forward"; ///< "forward", "dq" or "dkdv"
   bool json = false;
-  std::string svg, png; ///< paths; empty: no picture is written
+  std::string svg; ///< a path; empty: no picture is written
 };
 
 struct GradientOptions {

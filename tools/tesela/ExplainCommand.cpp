@@ -10,7 +10,6 @@
 #include "ProgressLine.h"
 #include "StandardOutput.h"
 #include "VariantFile.h"
-#include "drawing/PngCanvas.h"
 #include "drawing/SvgCanvas.h"
 #include "drawing/TileDrawing.h"
 
@@ -20,21 +19,11 @@
 
 namespace tesela::tool {
 
-static Status drawFiles(const ExplainOptions &options, const ExplainReport &report) {
+static Status drawFile(const std::string &path, const ExplainReport &report) {
   TileDrawing drawing(report);
-  if (!options.svg.empty()) {
-    SvgCanvas canvas(drawing.width(), drawing.height());
-    drawing.draw(canvas);
-    if (Status status = writeFile(options.svg, canvas.file()); !status)
-      return status;
-  }
-  if (!options.png.empty()) {
-    PngCanvas canvas(drawing.width(), drawing.height());
-    drawing.draw(canvas);
-    if (Status status = writeFile(options.png, canvas.file()); !status)
-      return status;
-  }
-  return Status::success();
+  SvgCanvas canvas(drawing.width(), drawing.height());
+  drawing.draw(canvas);
+  return writeFile(path, canvas.file());
 }
 
 int explain(const ExplainOptions &options) {
@@ -96,8 +85,9 @@ int explain(const ExplainOptions &options) {
                        .explanation = std::move(*explanation)};
   std::string text = options.json ? formatJson(result) : formatText(result);
   print(text);
-  if (Status status = drawFiles(options, result); !status)
-    return report(status.error());
+  if (!options.svg.empty())
+    if (Status status = drawFile(options.svg, result); !status)
+      return report(status.error());
   return exitSuccess;
 }
 

@@ -16,7 +16,7 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-/// The language's extent as text: "H", "2*Sk", "P-1", "16".
+/// The text of an extent in the language: "H", "2*Sk", "P-1", "16".
 std::string extentText(const CaptureExtent &extent) {
   if (extent.coefficient == 0)
     return std::to_string(extent.offset);
@@ -64,7 +64,7 @@ private:
     case ElementType::boolean:
       return builder_.getI1Type();
     case ElementType::e4m3:
-      break; // the parser refuses it
+      break; // the parser rejects it
     }
     return nullptr;
   }
@@ -111,7 +111,8 @@ private:
     emitNodes(root, /*reduction=*/-1);
   }
 
-  /// What `root` needs once in a round of `reduction`, and a yield of it.
+  /// Emits the nodes that `root` needs and that are computed once in each round of `reduction`, and
+  /// a yield of `root`.
   void emitNodes(NodeId root, int32_t reduction) {
     for (NodeId id : variant_.nodesOf(root, reduction))
       values_[id] = isReduction(variant_.nodes[id].op) ? emitReduction(variant_.nodes[id])
@@ -186,7 +187,7 @@ private:
     }
   }
 
-  /// (extent - offset) / coefficient: exact, and an i32; a launch has checked it.
+  /// (extent - offset) / coefficient. The launch has checked that it is exact and an i32.
   Value boundExtent(Location location, const BoundExtent &bound) {
     const CaptureExtent &axis = variant_.axisOf(bound);
     Type i32 = builder_.getI32Type();
@@ -266,7 +267,7 @@ private:
                                       operands[1]);
     case Operator::negate:
       return negated(operands[0]);
-    case Operator::absolute: // max(x, -x) wraps as the language does; math.absi leaves -2^31 open
+    case Operator::absolute: // max(x, -x) wraps; math.absi does not define -2^31
       return choose(arith::CmpIPredicate::sgt, operands[0], negated(operands[0]));
     case Operator::minimum:
       return choose(arith::CmpIPredicate::slt, operands[0], operands[1]);
@@ -279,7 +280,7 @@ private:
   }
 
   Value floatArithmetic(Location location, Operator op, ArrayRef<Value> operands) {
-    // (b before a || isnan(a)) ? b : a, see Operator::minimum.
+    // (b before a || isnan(a)) ? b : a, see Operator::minimum in Variant.h.
     auto choose = [&](arith::CmpFPredicate predicate) -> Value {
       Value a = operands[0], b = operands[1];
       Value isBefore = arith::CmpFOp::create(builder_, location, predicate, b, a);

@@ -12,10 +12,10 @@
 
 namespace tesela {
 
-/// A module with one attn.variant, named as `variant` is. Operations carry the
-/// places of the text they come from. Each body computes what its value needs,
-/// once. exp, log, tanh, sin and cos are math operations in both bodies: whoever
-/// lowers a mask expands them (ExpandArithmetic.h). Loads the dialects it needs
+/// A module with one attn.variant, with the name of `variant`. Operations have
+/// locations in the variant's text. A body computes each value that it needs once.
+/// exp, log, tanh, sin and cos become math operations in all bodies; the lowering
+/// of masks expands them (ExpandArithmetic.h). Loads the dialects that it needs
 /// (attn, arith, math) into `context`.
 mlir::OwningOpRef<mlir::ModuleOp> emitVariant(const Variant &variant, mlir::MLIRContext &context);
 

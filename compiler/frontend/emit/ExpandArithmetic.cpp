@@ -18,7 +18,7 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-/// Builds arith operations: the arithmetic that ExactMath.h asks for.
+/// The arithmetic A of ExactMath.h that builds arith operations.
 struct ArithArithmetic {
   using F = Value;
   using I = Value;
@@ -72,8 +72,8 @@ struct ArithArithmetic {
   Value selectInt(Value c, Value a, Value b) { return select(c, a, b); }
 };
 
-/// Calls `expand(arithmetic, op)` on each OpT of `region`, with the arithmetic
-/// building before it, and puts the value it returns, if any, in its place.
+/// Calls `expand(arithmetic, op)` on each OpT of `region`. The arithmetic builds
+/// before the op. If a value is returned, it replaces the op.
 template <typename OpT, typename Expand> void replaceEach(Region &region, Expand expand) {
   region.walk([&](OpT op) {
     OpBuilder builder(op);
@@ -93,14 +93,14 @@ void replaceMath(Region &region, Value (*function)(ArithArithmetic &, Value)) {
   });
 }
 
-/// Both of a division that rounds down, for every divisor.
+/// Quotient and remainder of a division that rounds down, for every divisor.
 struct FloorDivision {
   Value quotient, remainder;
 };
 
-/// 0 and -1 are kept away from the hardware's division: by 0 it may trap, and
-/// -2^31 / -1 overflows. Dividing by 1 instead gives lhs and 0; the cases'
-/// own results are chosen afterwards.
+/// The hardware must not divide by 0 (it may trap) or -2^31 by -1 (it overflows).
+/// So divisors 0 and -1 are replaced by 1, which gives lhs and 0. The results for
+/// 0 and -1 are selected afterwards.
 FloorDivision floorDivision(ArithArithmetic &a, Value lhs, Value rhs) {
   Value zero = a.integer(0), one = a.integer(1);
   Value isZero = a.equalInt(rhs, zero);
@@ -110,7 +110,7 @@ FloorDivision floorDivision(ArithArithmetic &a, Value lhs, Value rhs) {
   Value quotient = arith::DivSIOp::create(a.builder, a.location, lhs, divisor);
   Value product = arith::MulIOp::create(a.builder, a.location, quotient, divisor);
   Value remainder = a.subtractInt(lhs, product);
-  // Rounded to zero above; rounded down where the signs differ and a rest is left.
+  // So far rounded towards zero. Round down if the signs differ and the remainder is not 0.
   Value signs = arith::XOrIOp::create(a.builder, a.location, remainder, divisor);
   Value differ = a.compare(arith::CmpIPredicate::slt, signs, zero);
   Value hasRest = a.compare(arith::CmpIPredicate::ne, remainder, zero);
@@ -121,20 +121,21 @@ FloorDivision floorDivision(ArithArithmetic &a, Value lhs, Value rhs) {
   return {a.select(isZero, zero, quotient), remainder}; // lhs - lhs / 1 * 1 is 0 already
 }
 
-/// Towards zero. The conversion sees only what fits; the rest is chosen after it.
+/// Rounds towards zero. Values that do not fit are replaced before the conversion, and their
+/// results are selected after it.
 Value saturatingConversion(ArithArithmetic &a, Value x) {
   constexpr float kEnd = 2147483648.0f;
   Value isTooLarge = a.compare(arith::CmpFPredicate::OGE, x, a.constant(kEnd));
   Value isAbove = a.compare(arith::CmpFPredicate::OGE, x, a.constant(-kEnd));
   Value isBelow = a.less(x, a.constant(-kEnd));
   Value fits = arith::AndIOp::create(a.builder, a.location, isAbove, a.less(x, a.constant(kEnd)));
-  Value safe = a.select(fits, x, a.constant(0.0f)); // NaN ends here
+  Value safe = a.select(fits, x, a.constant(0.0f)); // NaN does not fit and becomes 0
   Value converted = arith::FPToSIOp::create(a.builder, a.location, a.builder.getI32Type(), safe);
   converted = a.select(isTooLarge, a.integer(std::numeric_limits<int32_t>::max()), converted);
   return a.select(isBelow, a.integer(std::numeric_limits<int32_t>::min()), converted);
 }
 
-/// A loop that carries what is joined so far; its body is that of `op`.
+/// Turns `op` into a loop that carries the combined value and has the body of `op`.
 void makeLoop(attn::ReduceOp op) {
   OpBuilder builder(op);
   ArithArithmetic a{builder, op.getLoc()};
@@ -148,7 +149,7 @@ void makeLoop(attn::ReduceOp op) {
   auto loop =
       scf::ForOp::create(builder, op.getLoc(), a.integer(0), op.getBound(), a.integer(1), start);
   Block &body = op.getBody().front();
-  // First the index: it may be itself what is joined.
+  // Replace the index first: the yielded value may be the index itself.
   body.getArgument(0).replaceAllUsesWith(loop.getInductionVar());
   Operation *yield = body.getTerminator();
   Value value = yield->getOperand(0);

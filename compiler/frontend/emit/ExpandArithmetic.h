@@ -9,18 +9,18 @@
 
 namespace tesela {
 
-/// Replaces math.exp, log, tanh, sin and cos on f32 in `region` and in what it
-/// holds by the arithmetic of ExactMath.h. For regions that feed a mask.
+/// Replaces math.exp, log, tanh, sin and cos on f32 in `region` and in nested
+/// regions by the arithmetic of ExactMath.h. For regions on which a mask depends.
 void expandExactMath(mlir::Region &region);
 
-/// Replaces only math.sin and math.cos by their exact form: for targets that approximate the
-/// others but have no sine that is right for large arguments.
+/// Replaces only math.sin and math.cos by their exact form. For targets that approximate the other
+/// functions but have no sine that is accurate for large arguments.
 void expandSinCos(mlir::Region &region);
 
-/// Replaces attn.floor_div, attn.floor_mod and attn.to_int in `region` and in what
-/// it holds by arith operations that are defined for all operands: no division
-/// by zero, no overflow, no poison; and attn.reduce by scf.for, whose dialect the caller has
-/// loaded.
+/// Replaces attn.floor_div, attn.floor_mod and attn.to_int in `region` and in
+/// nested regions by arith operations that are defined for all operands: no division
+/// by zero, no overflow, no poison. Replaces attn.reduce by scf.for; the caller must have loaded
+/// the scf dialect.
 void expandAttnArithmetic(mlir::Region &region);
 
 } // namespace tesela

@@ -20,15 +20,15 @@ using namespace mlir;
 namespace tesela {
 namespace {
 
-/// A value that is used again becomes a let where that saves so many operators, numbers and names.
+/// A value with several uses becomes a let if this saves at least so many operators and names.
 constexpr int64_t kWorthALet = 16;
-/// One that is deeper becomes a let, too. The language ends at 200 levels.
+/// A value that is nested deeper becomes a let, too. The language's limit is 200 levels.
 constexpr int kDeepestText = 100;
-/// Operators, numbers and names of all texts with their lets; a text of the language has at most
-/// 8192.
+/// The largest number of operators, numbers and names in all texts with their lets. The language's
+/// limit is 8192.
 constexpr int64_t kLargestText = 8000;
 
-/// The i32 that `value` is, if it is a constant.
+/// The value of an i32 constant; nullopt for anything else.
 std::optional<int32_t> integerOf(Value value) {
   APInt number;
   if (!matchPattern(value, m_ConstantInt(&number)) || number.getBitWidth() != 32)
@@ -111,7 +111,7 @@ ExpressionText::Form ExpressionText::ofArgument(BlockArgument argument) {
   if (argument.getOwner() != &body)
     return {Kind::index, "", {}, kPrimary, true};
   constexpr StringRef names[] = {"s", "b", "h", "hkv", "q", "k"};
-  // Those of a sink have no s.
+  // The arguments of a sink begin with b: they have no s.
   size_t number = argument.getArgNumber() + (body.getNumArguments() == 6 ? 0 : 1);
   return {Kind::name, names[number].str(), {}, kPrimary, number > 0};
 }
@@ -129,7 +129,7 @@ ExpressionText::Form ExpressionText::ofConstant(TypedAttr constant) {
   float value = cast<FloatAttr>(constant).getValue().convertToFloat();
   if (std::isnan(value))
     return name("(inf - inf)", false);
-  // Whole numbers without a point; -0.0 is no i32.
+  // Integers are written without a point, except -0.0, which is not an i32.
   bool isWhole = value == std::trunc(value) && std::fabs(value) < 1e6f;
   if (isWhole && !(value == 0 && std::signbit(value)))
     return name(std::to_string(int32_t(value)), true);
@@ -137,7 +137,7 @@ ExpressionText::Form ExpressionText::ofConstant(TypedAttr constant) {
 }
 
 ExpressionText::Form ExpressionText::ofSelect(Value condition, Value whereTrue, Value whereFalse) {
-  // As Emit.cpp writes min and max: (b before a || isnan(a)) ? b : a.
+  // min and max as Emit.cpp writes them: (b before a || isnan(a)) ? b : a.
   Value before = condition;
   bool ofFloats = whereTrue.getType().isF32();
   if (ofFloats) {
@@ -169,7 +169,7 @@ ExpressionText::Form ExpressionText::ofSelect(Value condition, Value whereTrue, 
   return {Kind::select, "?", {condition, whereTrue, whereFalse}, 0, false};
 }
 
-/// The extent as its tensor's shape has it: "2*M+1".
+/// The extent as the tensor's declaration writes it: "2*M+1".
 ExpressionText::Form ExpressionText::ofExtent(Value value, attn::CaptureExtentOp extent) {
   auto capture = cast<attn::CaptureAttr>(variant.findParameter(extent.getName()));
   std::string text = cast<StringAttr>(capture.getExtents()[extent.getAxis()]).getValue().str();
@@ -179,7 +179,7 @@ ExpressionText::Form ExpressionText::ofExtent(Value value, attn::CaptureExtentOp
   return {Kind::name, text, {}, level, true};
 }
 
-/// (extent - offset) / coefficient, which is the name that a tensor's shape binds.
+/// Recognises (extent - offset) / coefficient, which is a name that a tensor's shape binds.
 bool ExpressionText::findsBoundExtent(Value value, Form &form) {
   int32_t coefficient = 1, offset = 0;
   if (auto quotient = value.getDefiningOp<attn::FloorDivOp>()) {
@@ -213,7 +213,7 @@ bool ExpressionText::findsBoundExtent(Value value, Form &form) {
   return true;
 }
 
-/// 1 / u · x, where the sweep has put what a kernel computes once first, is x / u to read.
+/// Writes 1 / u · x as x / u. The sweep puts uniform factors first; the quotient is easier to read.
 ExpressionText::Form ExpressionText::ofProduct(Value a, Value b) {
   auto quotient = a.getDefiningOp<arith::DivFOp>();
   if (quotient && quotient->hasOneUse() && matchPattern(quotient.getLhs(), m_OneFloat()))
@@ -274,7 +274,7 @@ ExpressionText::Form ExpressionText::findForm(Value value) {
           return pair(">=");
         case arith::CmpFPredicate::OEQ:
           return pair("==");
-        default: // what a NaN makes true: of one value, whether it is NaN
+        default: // a predicate that is true for NaN, with one value twice: whether it is NaN
           return pair("!=");
         }
       })
@@ -309,7 +309,7 @@ const ExpressionText::Form &ExpressionText::form(Value value) {
   auto known = forms.find(value);
   if (known != forms.end())
     return known->second;
-  Form found = findForm(value); // which asks for others, so that the map may grow
+  Form found = findForm(value); // may add other forms to the map, so no reference is kept
   return forms[value] = std::move(found);
 }
 
@@ -332,8 +332,8 @@ bool ExpressionText::findIsInteger(Value value) {
   case Kind::conversion:
     return known.isInteger;
   case Kind::read:
-  case Kind::binary: // writes one of its operands as an f32
-  case Kind::reduce: // and so does this
+  case Kind::binary: // its text shows that an operand is an f32
+  case Kind::reduce: // so does the text of a reduction
     return false;
   case Kind::unary:
     return operand(0);
@@ -352,7 +352,7 @@ bool ExpressionText::findIsInteger(Value value) {
 //===----------------------------------------------------------------------===//
 
 void ExpressionText::chooseLets(ArrayRef<Value> roots) {
-  // What is written, operands first, and how often each is asked for.
+  // The values that are written, operands first, and the number of uses of each.
   llvm::DenseMap<Value, int64_t> uses;
   SmallVector<Value> order;
   auto visit = [&](auto &self, Value value) -> void {
@@ -392,7 +392,7 @@ void ExpressionText::chooseLets(ArrayRef<Value> roots) {
     depths[value] = depth;
     withinLimits &=
         depth < 2 * kDeepestText - 10 && size <= kLargestText && written <= kLargestText;
-    if (!withinLimits) // the text would be as large
+    if (!withinLimits) // the text would exceed the limits
       return;
   }
   for (Value root : roots)
@@ -423,9 +423,9 @@ std::string ExpressionText::write(Value value, int level, bool asFloat) {
     return let->second;
   const Form known = form(value);
   asFloat &= isInteger(value);
-  if (known.kind == Kind::conversion && !asFloat) // the language makes it
+  if (known.kind == Kind::conversion && !asFloat) // the language converts implicitly
     return write(known.operands[0], level, false);
-  int own = known.kind == Kind::conversion ? 6 : known.level; // a product
+  int own = known.kind == Kind::conversion ? 6 : known.level; // it is written as a product
   std::string text = writeForm(known, value, asFloat);
   return own < level ? "(" + text + ")" : text;
 }
@@ -439,7 +439,7 @@ std::string ExpressionText::writeForm(const Form &known, Value value, bool asFlo
   };
   switch (known.kind) {
   case Kind::name:
-    return asFloat ? known.word + ".0" : known.word; // a whole number
+    return asFloat ? known.word + ".0" : known.word; // an integer
   case Kind::index:
     return indexNames.lookup(value);
   case Kind::conversion:
@@ -465,10 +465,10 @@ std::string ExpressionText::writeForm(const Form &known, Value value, bool asFlo
     break;
   }
   Value a = known.operands[0], b = known.operands[1];
-  // Of two i32 the language would make an i32.
+  // If both texts are i32, the language would compute in i32.
   bool needsFloat = a.getType().isF32() && isInteger(a) && isInteger(b);
   bool isOfConstant = b.getDefiningOp<arith::ConstantOp>() != nullptr;
-  // x + -2 is x - 2.
+  // Write x + -2 as x - 2.
   std::string symbol = known.word;
   std::string right = write(b, known.level + 1, needsFloat && isOfConstant);
   if (symbol == "+" && isOfConstant && right.starts_with('-') && right != "-2147483648") {

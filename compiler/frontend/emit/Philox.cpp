@@ -14,7 +14,7 @@ namespace tesela {
 
 namespace {
 
-/// The words' arithmetic.
+/// Arithmetic on 32-bit words.
 struct WordBuilder {
   OpBuilder &builder;
   Location loc;
@@ -48,7 +48,7 @@ struct WordBuilder {
 
 PhiloxWords emitPhilox(OpBuilder &builder, Location loc, PhiloxWords counter, unsigned rounds,
                        ValueRange key, WideProduct multiply) {
-  // The multipliers and the Weyl sequence's steps of the paper.
+  // The multipliers, and the steps of the Weyl sequence, from the paper.
   constexpr std::array<uint32_t, 2> factors = {0xD2511F53, 0xCD9E8D57};
   constexpr std::array<uint32_t, 2> steps = {0x9E3779B9, 0xBB67AE85};
   WordBuilder words(builder, loc, counter.front().getType());

@@ -13,15 +13,15 @@
 
 namespace tesela {
 
-/// Four words of 32 bits: i32, or vectors of them.
+/// Four 32-bit words: i32, or vectors of i32.
 using PhiloxWords = std::array<mlir::Value, 4>;
 
-/// Gives the upper and the lower half of a word's product with a number, as words.
+/// The upper and the lower half of the product of a word and a number, as words.
 using WideProduct = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(uint32_t, mlir::Value)>;
 
-/// Philox4x32 of `rounds` rounds (Salmon, Moraes, Dror and Shaw, SC'11). `key`: two words of the
-/// counter's type; without, the key is 0, and the rounds' keys are numbers. `multiply`: the
-/// target's own product; without, it is one of 64 bits.
+/// Philox4x32 with `rounds` rounds (Salmon, Moraes, Dror and Shaw, SC'11). `key` is two words of
+/// the counter's type; if it is empty, the key is 0, and the keys of the rounds are constants.
+/// `multiply` is the target's wide product; by default it is a 64-bit multiplication.
 PhiloxWords emitPhilox(mlir::OpBuilder &builder, mlir::Location loc, PhiloxWords counter,
                        unsigned rounds, mlir::ValueRange key = {}, WideProduct multiply = {});
 

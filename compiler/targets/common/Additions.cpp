@@ -17,12 +17,12 @@ namespace tesela {
 
 namespace {
 struct Element {
-  Value exists;  ///< i1: no extent is 0
-  Value address; ///< of the element, its indices clamped
+  Value exists;  ///< i1: false if an extent is 0
+  Value address; ///< of the element, with clamped indices
 };
 } // namespace
 
-/// Word 0 of a sum.
+/// Word 0 of the element's exact sum.
 static Element sumAt(OpBuilder &builder, Location loc, ValueRange indices, const Addressing &at) {
   Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   auto integer = [&](int64_t value) -> Value {
@@ -46,7 +46,7 @@ static Element sumAt(OpBuilder &builder, Location loc, ValueRange indices, const
   return {exists, LLVM::GEPOp::create(builder, loc, data.getType(), i32, data, offset)};
 }
 
-/// Of an element, of whose indices none is outside.
+/// The address of an element. No index may be outside of its axis.
 static Value addressOf(OpBuilder &builder, Location loc, Type element, ValueRange indices,
                        const Addressing &at) {
   Type i64 = builder.getI64Type();
@@ -77,7 +77,7 @@ void emitAddition(OpBuilder &builder, Location loc, Operation *op, Value value, 
   builder.setInsertionPointToStart(branch.thenBlock());
   Value address = addressOf(builder, loc, f32, indices, at);
   if (!at.scope
-           .empty()) { // what one thread adds to one element is in its order, and awaits nothing
+           .empty()) { // relaxed is enough: a thread's additions to one element stay in their order
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value,
                               LLVM::AtomicOrdering::monotonic, at.scope, /*alignment=*/4);
     return;

@@ -9,24 +9,24 @@
 
 namespace tesela {
 
-/// Where kernels write of the elements of one view.
+/// Where a kernel accesses the elements of a view.
 struct Addressing {
   mlir::ValueRange slots; ///< the values of all of the kernel's slots
   const ViewSlots &view;
-  /// LLVM's scope of the threads that add at the same time.
+  /// LLVM's scope of the threads that add at the same time; empty on the host.
   llvm::StringRef scope;
 };
 
-/// tile.collect and tile.deposit of one number, `value`, at `indices`; where `adds` holds.
+/// tile.collect or tile.deposit (`op`) of one `value` at `indices`, if `adds` (i1) is true.
 void emitAddition(mlir::OpBuilder &builder, mlir::Location loc, mlir::Operation *op,
                   mlir::Value value, mlir::ValueRange indices, mlir::Value adds,
                   const Addressing &at);
 
-/// Where the exact sum of an element begins, as an i64; 0 where it has none, for an extent is 0.
+/// The address of an element's exact sum, as an i64; 0 if an extent is 0, and so there is no sum.
 mlir::Value emitSumAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange indices,
                            const Addressing &at);
 
-/// tile.put of `value`, which has the type that the view's elements are stored as.
+/// tile.put of `value`, whose type is the one in which the view's elements are stored.
 void emitPut(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
              mlir::ValueRange indices, const Addressing &at);
 

@@ -16,8 +16,8 @@ static Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
-/// ceil(length / positions), written so that length + positions - 1 cannot leave i32: a launch has
-/// at least one query, or key, where it has a work item.
+/// ceil(length / positions), written so that it cannot overflow i32 as length + positions - 1
+/// could. `length` is at least 1: a launch that has a work item has a query or a key.
 static Value emitBlocks(OpBuilder &builder, Location loc, Value length, int64_t positions) {
   Value one = constant(builder, loc, 1);
   Value last =
@@ -32,8 +32,8 @@ static Value emitSharing(OpBuilder &builder, Location loc, const ExtentValues &e
 }
 
 namespace {
-/// Packs of the query heads that a block has: of a key/value head, and of all. One head a pack: the
-/// heads themselves.
+/// How many packs of a block's query heads there are: of one key/value head (`sharing`), and in
+/// all. A pack of one head is the head itself.
 struct Packs {
   Value sharing, all;
 
@@ -67,30 +67,31 @@ Value emitMoreSlots(OpBuilder &builder, Location loc, const ExtentValues &extent
                     tile::BlockType block, int64_t workers) {
   ExtentValues ofOne = extents;
   ofOne.B = constant(builder, loc, 1);
-  Value items = emitWorkItems(builder, loc, ofOne, block); // one at least
+  Value items = emitWorkItems(builder, loc, ofOne, block); // at least one
   Value last = arith::DivUIOp::create(builder, loc, constant(builder, loc, workers - 1), items);
   return arith::AddIOp::create(builder, loc, last, constant(builder, loc, 1));
 }
 
-/// How many key/value heads a group has that read `groupRows` rows together, where each reads
-/// `rows`: at least one.
+/// How many key/value heads form a group whose items read `groupRows` rows in sum, if each head
+/// reads `rows`; at least one.
 static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents, Value rows,
                        int64_t groupRows) {
   Value one = constant(builder, loc, 1);
-  // Heads that a group of no rows could have: more than any launch has.
+  // With 0 rows the division gives more heads than any launch has.
   rows = arith::MaxUIOp::create(builder, loc, rows, one);
   Value kvHeads = arith::MaxUIOp::create(
       builder, loc, arith::DivUIOp::create(builder, loc, constant(builder, loc, groupRows), rows),
       one);
   Value all = arith::MulIOp::create(builder, loc, extents.B, extents.Hkv);
-  // More heads at once only spread the launch over more rows (docs/performance.md).
+  // More heads would only spread the launch over more keys (docs/log/2026-11-21-forward-sm90.md).
   constexpr int64_t mostHeads = 16;
   kvHeads = arith::MinUIOp::create(builder, loc, kvHeads, constant(builder, loc, mostHeads));
   return arith::MinUIOp::create(builder, loc, kvHeads, all);
 }
 
 namespace {
-/// An item's place: heads come in groups, and in a group each row of blocks for all heads in turn.
+/// An item's head and block. Heads form groups; a group has its blocks in order, each for all
+/// heads.
 struct ItemPlace {
   Value head, block;
 };
@@ -109,8 +110,8 @@ static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Val
   Value firstHead = multiply(groupNumber, group);
   Value inGroup = subtract(item, multiply(firstHead, blocks));
   group = arith::MinUIOp::create(builder, loc, group, subtract(heads, firstHead));
-  // Whoever asks whether there is another item gives the count of all. No head is left for it, and
-  // nothing may be divided by 0.
+  // A kernel that tests whether there is another item passes the count of all items. Then no head
+  // is left, and the division must not be by 0.
   group = arith::MaxUIOp::create(builder, loc, group, constant(builder, loc, 1));
   Value block = arith::DivUIOp::create(builder, loc, inGroup, group);
   Value head =
@@ -150,7 +151,7 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
       multiply(subtract(subtract(blocks, one), fromEnd), constant(builder, loc, positions));
   Value batch = divide(pack, packs.all);
   Value head = subtract(pack, multiply(batch, packs.all));
-  if (heads > 1) { // so far it counts packs
+  if (heads > 1) { // `head` counts packs so far
     Value kvHead = divide(head, packs.sharing);
     Value inSharing =
         multiply(subtract(head, multiply(kvHead, packs.sharing)), constant(builder, loc, heads));
@@ -167,17 +168,17 @@ RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates 
   };
   RowPlace place = emitRowPlace(builder, loc, row, heads);
   Value position = arith::AddIOp::create(builder, loc, block.first, place.position);
-  // By what is left of the block: positions may be negative, and may reach a little beyond i32.
+  // Compare with what is left of the block: positions may be negative or slightly beyond i32.
   Value left = arith::SubIOp::create(builder, loc, block.limit, block.first);
   Value exists = less(arith::CmpIPredicate::slt, place.position, left);
   if (!place.head)
     return {block.head, position, exists};
   Value head = arith::AddIOp::create(builder, loc, block.head, place.head);
-  // The first head of the next key/value head.
+  // The end is the first head of the next key/value head.
   Value kvHead = emitKvHead(builder, loc, block.head, extents);
   Value next = arith::AddIOp::create(builder, loc, kvHead, constant(builder, loc, 1));
   Value end = arith::MulIOp::create(builder, loc, next, emitSharing(builder, loc, extents));
-  // Heads begin at 0, and their sum may reach a little beyond i32.
+  // Unsigned: heads begin at 0, and the sum may be slightly beyond i32.
   exists = arith::AndIOp::create(builder, loc, exists, less(arith::CmpIPredicate::ult, head, end));
   return {head, position, exists};
 }

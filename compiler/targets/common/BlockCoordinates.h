@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How the ops that make blocks are computed, the same on every target, with
-// arith ops on i32.
+// How targets compute the ops that make blocks: in the same way on every target, with arith ops on
+// i32.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_BLOCKCOORDINATES_H
@@ -16,10 +16,10 @@
 
 namespace tesela {
 
-/// What a !tile.block lowers to, each an i32.
+/// The values to which a !tile.block is lowered, each an i32.
 struct BlockCoordinates {
   mlir::Value batch, head, first;
-  mlir::Value limit = {}; ///< where the block's positions end: Sq, or Sk
+  mlir::Value limit = {}; ///< where the positions of the block's axis end: Sq or Sk
   mlir::Value other = {}; ///< where those of the other axis end
 };
 
@@ -28,8 +28,8 @@ struct ExtentValues {
   mlir::Value B, H, Hkv, Sq, Sk;
 };
 
-/// tile.work_items: ceil(Sq / positions) · B · H; where a block has several heads, with
-/// Hkv · ceil(H / Hkv / heads) in the place of H. Of keys: ceil(Sk / rows) · B · Hkv.
+/// tile.work_items: ceil(Sq / positions) · B · H; if a block has several heads, with
+/// Hkv · ceil(H / Hkv / heads) instead of H. For blocks of keys: ceil(Sk / rows) · B · Hkv.
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
                           tile::BlockType block);
 
@@ -37,16 +37,16 @@ mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const Ex
 mlir::Value emitMoreSlots(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
                           tile::BlockType block, int64_t workers);
 
-/// tile.work. With G the query heads of a group (`groupKeys` / Sk key/value heads, at least one)
-/// and heads numbered batch · H + head: item = group · G · blocks + (blocks - 1 - row block) · G' +
-/// head in the group, where the last group has G' <= G heads. Where a block has several heads, a
-/// key/value head's are counted in packs of as many, the last of which may reach beyond them.
-/// Of keys: the same with key/value heads, of which a group has `groupKeys` / (Sq · H / Hkv), and
-/// the first block first.
+/// tile.work. Let G be the query heads of a group (those of `groupKeys` / Sk key/value heads, at
+/// least one), with heads numbered batch · H + head. Then item = group · G · blocks + (blocks - 1 -
+/// row block) · G' + head in the group, where G' <= G is the number of heads in this group (the
+/// last one may have fewer). If a block has several heads, the heads of a key/value head are
+/// counted in packs of that many; the last pack may reach beyond them. For blocks of keys: the same
+/// with key/value heads, `groupKeys` / (Sq · H / Hkv) in a group, and the first block first.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                           const ExtentValues &extents, tile::BlockType block, int64_t groupKeys);
 
-/// The head and the position of a row of a block of queries, and whether there is such a row (i1).
+/// The head and the position of a row of a block of queries, and whether such a row exists (i1).
 struct RowCoordinates {
   mlir::Value head, position, exists;
 };
@@ -57,7 +57,7 @@ RowCoordinates emitRow(mlir::OpBuilder &builder, mlir::Location loc, const Block
 mlir::Value emitKvHead(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,
                        const ExtentValues &extents);
 
-/// What a lowering knows of the operands of tile.block.
+/// How a lowering looks up the operands of tile.block.
 struct BlockOperands {
   llvm::function_ref<mlir::Value(mlir::Value)> valueOf;
   llvm::function_ref<BlockCoordinates(mlir::Value)> blockOf;
@@ -67,8 +67,8 @@ struct BlockOperands {
 BlockCoordinates emitBlock(mlir::OpBuilder &builder, mlir::Location loc, tile::BlockOp op,
                            const ExtentValues &extents, const BlockOperands &operands);
 
-/// tile.sequence: `rows` in a sequence of `queries` queries, the first at position `from`, and of
-/// `keys` keys.
+/// tile.sequence: `rows` in a sequence of `queries` queries, of which the first is at position
+/// `from`, and of `keys` keys.
 BlockCoordinates emitSequence(mlir::OpBuilder &builder, mlir::Location loc,
                               const BlockCoordinates &rows, mlir::Value from, mlir::Value queries,
                               mlir::Value keys);

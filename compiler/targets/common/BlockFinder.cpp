@@ -19,7 +19,7 @@ static constexpr int64_t lanes = 32, blocksOfGroup = tile::FindBlocksOp::blocksA
 static constexpr int64_t foundWord = 0, groupsWord = 1, baseWord = 2, ringStart = 3;
 
 namespace {
-/// i32 arithmetic at a builder.
+/// Integer ops (i32) at a builder.
 struct Words {
   OpBuilder &builder;
   Location loc;
@@ -62,11 +62,11 @@ BlockFinder::BlockFinder(OpBuilder &builder, Location loc, tile::FindBlocksOp op
   Words words{builder, loc};
   Value one = words.constant(1), extent = words.constant(rows);
   first = arith::DivUIOp::create(builder, loc, low, extent);
-  // One behind the block of the last key.
+  // `end` is one behind the block of the last key.
   Value last = arith::DivUIOp::create(builder, loc, words.subtract(high, one), extent);
   Value isEmpty = words.compare(arith::CmpIPredicate::sge, low, high);
   end = arith::SelectOp::create(builder, loc, isEmpty, first, words.add(last, one));
-  target.agree(); // what an earlier search left has been read
+  target.agree(); // all lanes have read the results of an earlier search
   count_ = findAll(target);
   target.agree();
 }
@@ -85,10 +85,10 @@ std::pair<Value, Value> BlockFinder::testBoxes(FinderTarget &target, Region &tes
     Words words{builder, loc};
     Value index = words.add(from, words.multiply(lane, blocks));
     Value exists = words.compare(arith::CmpIPredicate::slt, index, end);
-    // Lanes without a box look at the last one.
+    // Lanes without a box test the last one.
     Value inside = words.min(index, words.subtract(end, words.constant(1)));
     Value low = blockAt(inside);
-    if (op.getDescending()) { // the box reaches down from its place
+    if (op.getDescending()) { // the box extends downwards from its place
       low = words.subtract(low, words.constant(blocks - 1));
       low = arith::MaxSIOp::create(builder, loc, low, first);
     }
@@ -109,8 +109,8 @@ std::pair<Value, Value> BlockFinder::takeLowest(Value mask) {
   return {place, words.both(mask, words.subtract(mask, words.constant(1)))};
 }
 
-/// The groups of 32 from block `base` on that may hold a block. A test of two groups or fewer would
-/// cost as much as it saves.
+/// The groups of 32 blocks, from block `base` on, that may hold a block. With two groups or fewer a
+/// test costs as much as it saves, so all of them count.
 Value BlockFinder::groupsFrom(FinderTarget &target, Value base) {
   Words words{builder, loc};
   Value left = words.subtract(end, base);
@@ -129,7 +129,7 @@ Value BlockFinder::groupsFrom(FinderTarget &target, Value base) {
   return branch.getResult(0);
 }
 
-/// Puts the blocks of a group into the ring, behind `count` others.
+/// Appends the blocks of a group to the ring, behind `count` others.
 void BlockFinder::append(FinderTarget &target, Value group, Value keeps, Value drops, Value count) {
   target.forEachLane([&](Value lane) {
     Words words{builder, loc};
@@ -155,15 +155,15 @@ void BlockFinder::setState(FinderTarget &target, Value found, Value groups, Valu
   target.storeOnce(base, words.constant(baseWord));
 }
 
-/// How many blocks there are. Those that the ring holds are kept on the way; where it is full, the
-/// state says where to go on.
+/// The number of blocks. Keeps the blocks for which the ring has room. When it is full, the state
+/// says where to continue.
 Value BlockFinder::findAll(FinderTarget &target) {
   Words words{builder, loc};
   Value zero = words.constant(0), one = words.constant(1);
   auto some = [&](ValueRange values) {
     return words.compare(arith::CmpIPredicate::ne, values[0], words.constant(0));
   };
-  // Carried: the first block of these groups; the count; 1 while the ring has room.
+  // Carried: the first block of the 32 groups; the count; whether the ring has room (1 or 0).
   SmallVector<Value> result = emitWhile(
       builder, loc, {first, zero, one},
       [&](ValueRange values) { return words.compare(arith::CmpIPredicate::slt, values[0], end); },
@@ -198,8 +198,8 @@ Value BlockFinder::findAll(FinderTarget &target) {
   auto open = scf::IfOp::create(builder, loc, isOpen, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(open.thenBlock());
-  // A loop whose first iteration runs ahead of it asks for a block even where there is none: it
-  // gets one in which the mask drops all.
+  // A loop whose first iteration runs in front of it asks for a block even if there is none. It
+  // gets a partial block, in which the mask drops everything.
   Value isNone = words.compare(arith::CmpIPredicate::eq, result[1], zero);
   auto none = scf::IfOp::create(builder, loc, isNone, /*withElseRegion=*/false);
   {
@@ -212,7 +212,7 @@ Value BlockFinder::findAll(FinderTarget &target) {
   return result[1];
 }
 
-/// Seeks until more than `number` blocks were found.
+/// Searches until more than `number` blocks have been found.
 void BlockFinder::refill(FinderTarget &target, Value number) {
   Words words{builder, loc};
   Value found = target.load(words.constant(foundWord));
@@ -237,7 +237,7 @@ void BlockFinder::refill(FinderTarget &target, Value number) {
         Value group = words.add(next[1], words.multiply(place, blocksOfGroup));
         auto [keeps, drops] = testBoxes(target, op.getOne(), group, 1);
         Value count = values[0];
-        target.agree(); // all have read what is written over
+        target.agree(); // all lanes have read the entries that are overwritten now
         append(target, group, keeps, drops, count);
         Value after = words.add(count, words.countBits(keeps));
         setState(target, after, rest, next[1]);
@@ -248,7 +248,7 @@ void BlockFinder::refill(FinderTarget &target, Value number) {
 
 std::pair<Value, Value> BlockFinder::block(Location at, FinderTarget &target, Value number) {
   loc = at;
-  if (!matchPattern(number, m_Zero())) // findAll has put the first one into the ring
+  if (!matchPattern(number, m_Zero())) // findAll has put block 0 into the ring
     refill(target, number);
   return readFound(builder, loc, target, number);
 }

@@ -3,23 +3,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A finder has 32 lanes: a warp, or a loop on the host. In one step each lane tests 32 blocks at
-// once
-// (`many`); of the groups of 32 that are left, each lane then tests one block (`one`), and what it
-// finds goes into a ring in the finder's memory. So 1024 blocks that are empty cost one step, and
-// no memory is used that grows with the launch.
+// A finder has 32 lanes: those of a warp, or the iterations of a loop on the host. In one step each
+// lane tests 32 blocks at once (the region `many`). If such a group of 32 blocks may hold a block
+// to visit, the lanes then test it, one block for each lane (the region `one`). The blocks that
+// they find go to a ring in the finder's memory. So 1024 empty blocks cost one step, and the memory
+// does not grow with the launch.
 //
-// The count needs a pass over all groups, which keeps the first blocks in the ring; where there are
-// more than its 64 places, the rest is sought again as it is asked for. Then the ring has the 32 of
-// the last group, and the 32 before them.
+// The count needs a pass over all groups, which keeps the first blocks in the ring. If there are
+// more than its 64 places, the rest is searched again when it is asked for. Then the ring has the
+// 32 blocks of the last group and the 32 before them.
 //
-// Where the last block is to be found first, the search goes over *places* that count the blocks
-// from the last one down; the ring has the blocks themselves.
+// If the last block must be found first, the search goes over *places*, which count the blocks from
+// the last one down. The ring holds the blocks' own numbers.
 //
 // The finder's memory, in words of 32 bits:
 //
-//   0       how many blocks were found so far
-//   1       the groups of the current 32 that may hold more, a bit each
+//   0       the number of blocks found so far
+//   1       a bit for each of the current 32 groups that may hold more blocks
 //   2       the first block of these groups
 //   3..66   the ring: 2 · index + partial
 //
@@ -31,22 +31,22 @@
 
 namespace tesela {
 
-/// What a target gives a finder.
+/// The operations that a target provides for a finder.
 class FinderTarget {
 public:
   virtual ~FinderTarget() = default;
   /// Word `index` (i32) of the finder's memory.
   virtual mlir::Value load(mlir::Value index) = 0;
   virtual void store(mlir::Value word, mlir::Value index) = 0;
-  /// The same by one lane.
+  /// The same, done by one lane.
   virtual void storeOnce(mlir::Value word, mlir::Value index) { store(word, index); }
-  /// Before it no lane's stores are seen by others, behind it all are.
+  /// A barrier: after it all lanes see all stores before it, and no store after it is seen before.
   virtual void agree() {}
-  /// What `test` (a lane's number to two i1) gives for the 32 lanes, as two masks.
+  /// Calls `test` (from a lane's number to two i1) for the 32 lanes; returns the results as masks.
   using Test = llvm::function_ref<std::pair<mlir::Value, mlir::Value>(mlir::Value lane)>;
   virtual std::pair<mlir::Value, mlir::Value> testLanes(Test test) = 0;
   virtual void forEachLane(llvm::function_ref<void(mlir::Value lane)> body) = 0;
-  /// A copy of a test's region for these keys (i32): what it yields.
+  /// Copies a test's region for these keys (i32) and returns what it yields.
   virtual std::pair<mlir::Value, mlir::Value> inlineTest(mlir::Region &test, mlir::Value first,
                                                          mlir::Value last) = 0;
 };
@@ -55,18 +55,18 @@ class BlockFinder {
 public:
   static constexpr int64_t ringWords = 64, memoryWords = 3 + ringWords;
 
-  /// Writes the search at `builder`: low, high and `keys` (Sk; Sq of blocks of queries)
-  /// are values of the target.
+  /// Writes the search at `builder`. `low`, `high` and `keys` (Sk; for blocks of queries Sq) are
+  /// values of the target.
   BlockFinder(mlir::OpBuilder &builder, mlir::Location loc, tile::FindBlocksOp op,
               FinderTarget &target, mlir::Value low, mlir::Value high, mlir::Value keys);
 
   mlir::Value count() const { return count_; }
-  /// Writes the search for the block of that number: its index and whether it is partial.
+  /// Writes the search for block number `number`; returns its index and whether it is partial.
   std::pair<mlir::Value, mlir::Value> block(mlir::Location loc, FinderTarget &target,
                                             mlir::Value number);
 
 private:
-  /// The block at a place.
+  /// The number of the block at a place.
   mlir::Value blockAt(mlir::Value place);
   /// The masks of `test` for 32 boxes of `blocks` blocks from place `first` on.
   std::pair<mlir::Value, mlir::Value> testBoxes(FinderTarget &target, mlir::Region &test,

@@ -10,6 +10,8 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/PassInfo.h"
+#include "llvm/PassRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
@@ -67,11 +69,28 @@ void runOnFunctions(llvm::Module &module, llvm::TargetMachine &machine,
   pipeline.run(module, modules);
 }
 
+namespace {
+/// Without the pass that looks for products that a sum of earlier ones gives: it compares each
+/// product and sum with all of its block, which took a third of the time of `documents`, and nothing
+/// is the faster for it (docs/log/2026-11-27-compile-time.md).
+class LeanPasses : public llvm::legacy::PassManager {
+public:
+  void add(llvm::Pass *pass) override {
+    const llvm::PassInfo *info =
+        llvm::PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
+    if (info && info->getPassArgument() == "slsr")
+      delete pass;
+    else
+      llvm::legacy::PassManager::add(pass);
+  }
+};
+} // namespace
+
 Result<std::string> generateCode(llvm::Module &module, llvm::TargetMachine &machine,
                                  llvm::CodeGenFileType type) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;
+  LeanPasses passes;
   if (machine.addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true))
     return Error(Code::defect, "LLVM cannot write code for " + machine.getTargetTriple().str());
   passes.run(module);

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What all targets do alike once a kernel stands in the LLVM dialect. The target machine and the
-// choice of passes are the target's.
+// The steps that all targets share once a kernel is in the LLVM dialect. Each target makes its own
+// target machine and chooses its passes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_CODEGENERATION_H
@@ -28,13 +28,13 @@ class Triple;
 
 namespace tesela {
 
-/// LLVM's target for `triple`. Its registry is filled once, with all targets of Tesela: it must not
-/// change while another thread looks something up.
+/// LLVM's target for `triple`. LLVM's registry must not change while another thread looks something
+/// up, so it is filled once, with all targets of Tesela.
 Result<const llvm::Target *> findTarget(const llvm::Triple &triple);
 
-/// The module in LLVM IR, with the machine's data layout and triple. Null where it cannot be
-/// translated; the diagnostics say why. A dialect besides builtin and llvm has its translation
-/// registered by the caller.
+/// The module in LLVM IR, with the machine's data layout and triple. Null if it cannot be
+/// translated; diagnostics then say why. Callers register the translation of dialects other than
+/// builtin and llvm.
 std::unique_ptr<llvm::Module> translateToLLVM(mlir::ModuleOp module, llvm::TargetMachine &machine,
                                               llvm::LLVMContext &context);
 
@@ -42,11 +42,11 @@ std::unique_ptr<llvm::Module> translateToLLVM(mlir::ModuleOp module, llvm::Targe
 void runOnFunctions(llvm::Module &module, llvm::TargetMachine &machine,
                     llvm::FunctionPassManager passes);
 
-/// The module as text in the machine's assembly language, or as the bytes of an object file.
+/// The module as assembly text of the machine, or as the bytes of an object file.
 Result<std::string> generateCode(llvm::Module &module, llvm::TargetMachine &machine,
                                  llvm::CodeGenFileType type);
 
-/// The module as LLVM's own text.
+/// The module as LLVM IR text.
 std::string printModule(const llvm::Module &module);
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- ExactSums.cpp - Sums whose order does not matter ---------*- C++ -*-===//
+//===- ExactSums.cpp - Sums that do not depend on the order -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,7 +13,7 @@ using namespace mlir;
 namespace tesela {
 
 namespace {
-/// Integers at one place.
+/// Integer ops at a builder.
 struct Integers {
   OpBuilder &builder;
   Location loc;
@@ -57,14 +57,14 @@ void emitExactAddition(OpBuilder &builder, Location loc, Value exists, Value val
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(branch.thenBlock());
 
-  // m · 2^e, of a number below the normal ones too.
+  // The value is m · 2^e, also if it is subnormal.
   Value exponent = i.bits(i.shiftRight(all, 23), 255), fraction = i.bits(all, 0x7fffff);
   Value isNormal = i.isNot(exponent, 0), isFinite = i.isNot(exponent, 255);
   Value m = i.select(isNormal, i.add(fraction, i.like(fraction, 1 << 23)), fraction);
   Value e = i.select(isNormal, i.subtract(exponent, i.like(exponent, 1)), exponent);
   Value digit = arith::DivUIOp::create(builder, loc, e, i.like(e, bitsOfDigit));
   Value r = i.subtract(e, i.multiply(digit, i.like(digit, bitsOfDigit)));
-  // In 32 bits: m < 2^24 and r < 24.
+  // These fit 32 bits, since m < 2^24 and r < 24.
   Value low = i.bits(i.shiftLeft(m, r), (1 << bitsOfDigit) - 1);
   Value high = i.shiftRight(m, i.subtract(i.like(r, bitsOfDigit), r));
   Value sign = arith::ShRSIOp::create(builder, loc, all, i.like(all, 31)), zero = i.like(low, 0);
@@ -89,8 +89,8 @@ void emitExactAddition(OpBuilder &builder, Location loc, Value exists, Value val
   addAtomically(i.add(number, i.like(number, 1)), high);
 }
 
-// From the highest digit on, in f64. What is rounded is no more than 2^-53 of the sum of the
-// magnitudes that were added, which an f32 does not hold.
+// Adds the digits from the highest to the lowest in f64. The rounding error is at most 2^-53 of the
+// sum of the magnitudes that were added, which an f32 cannot resolve.
 Value emitExactSum(OpBuilder &builder, Location loc, Value address, Value stride) {
   Integers i{builder, loc};
   Type f64 = builder.getF64Type(), i64 = builder.getI64Type();

@@ -12,13 +12,13 @@ namespace tesela {
 
 static constexpr uint32_t quietNaN = 0x7fc00000;
 static constexpr int mantissaShift = 23 - 3, signShift = 31 - 7;
-static constexpr uint32_t bias = (127 - 7) << 23; // of the exponents
+static constexpr uint32_t bias = (127 - 7) << 23; // difference of the two exponent biases
 
 Value float8ToFloat(OpBuilder &builder, Location loc, Value bits) {
   FloatBits b(builder, loc, bits.getType());
   Value magnitude = b.mask(bits, 0x7f), moved = b.left(magnitude, mantissaShift);
   Value normal = b.add(moved, b.number(bias));
-  // With the exponent 0 the mantissa counts 2^-9: (1 + m/8) 2^-6 - 2^-6.
+  // With exponent 0 the mantissa m counts units of 2^-9: (1 + m/8) · 2^-6 - 2^-6.
   Value withOne = b.asFloat(b.add(moved, b.number(bias + (1 << 23))));
   Value subnormal = b.asInteger(b.addFloat(withOne, -0x1p-6f));
   Value finite = b.select(b.below(magnitude, 0x08), subnormal, normal);

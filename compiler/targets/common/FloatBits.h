@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What conversions between float formats are written with, for one value or for a vector.
+// Operations with which conversions between float formats are written, for one value or a vector.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_FLOATBITS_H
@@ -14,13 +14,13 @@
 
 namespace tesela {
 
-/// Arithmetic in i32 and f32 on values of one shape.
+/// Operations in i32 and f32 on values of one shape.
 class FloatBits {
 public:
   using Value = mlir::Value;
   using Type = mlir::Type;
 
-  /// `shape`: a scalar or a vector, of any element type.
+  /// `shape`: a scalar or vector type of any element type.
   FloatBits(mlir::OpBuilder &builder, mlir::Location loc, Type shape)
       : builder(builder), loc(loc), vector(llvm::dyn_cast<mlir::VectorType>(shape)) {}
 
@@ -38,7 +38,7 @@ public:
   Value right(Value a, uint32_t n) {
     return mlir::arith::ShRUIOp::create(builder, loc, a, number(n));
   }
-  /// a < b, both without a sign.
+  /// a < b, unsigned.
   Value below(Value a, uint32_t b) { return compare(mlir::arith::CmpIPredicate::ult, a, b); }
   Value atLeast(Value a, uint32_t b) { return compare(mlir::arith::CmpIPredicate::uge, a, b); }
   Value select(Value condition, Value a, Value b) {
@@ -50,7 +50,7 @@ public:
   Value asFloat(Value bits) {
     return mlir::arith::BitcastOp::create(builder, loc, like(builder.getF32Type()), bits);
   }
-  /// Fewer bits as an i32 without a sign, and the lowest `width` bits of an i32.
+  /// Zero-extends to i32; and truncates an i32 to its lowest `width` bits.
   Value widen(Value bits) {
     return mlir::arith::ExtUIOp::create(builder, loc, like(builder.getI32Type()), bits);
   }
@@ -75,7 +75,7 @@ private:
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  mlir::VectorType vector; ///< null: one value
+  mlir::VectorType vector; ///< null for a scalar
 };
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- FoundRing.h - Where a finder keeps what it found ---------*- C++ -*-===//
+//===- FoundRing.h - The ring of blocks that a finder found -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,12 +9,12 @@
 
 namespace tesela {
 
-/// A unit attribute of a tile.found_block: this block or a later one was asked for before, so the
-/// ring holds it. The ring has 64 words, and a search adds 32 at most: up to 32 blocks back.
+/// A unit attribute of a tile.found_block: the kernel has asked for this block or a later one, so
+/// the ring holds it. It has 64 words and a search adds at most 32: it reaches 32 blocks back.
 inline constexpr llvm::StringLiteral soughtAttr = "pipe.sought";
 
-/// The index of a found block and whether it is partial, where it has `soughtAttr` or is the first:
-/// it lies in the ring. To read it takes less code than a search, which tests the mask twice.
+/// A found block's index and whether it is partial. The block must be in the ring: it is the first,
+/// or its op has `soughtAttr`. This takes less code than a search, which has two tests of the mask.
 std::pair<mlir::Value, mlir::Value> readFound(mlir::OpBuilder &builder, mlir::Location loc,
                                               FinderTarget &target, mlir::Value number);
 

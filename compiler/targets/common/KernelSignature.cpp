@@ -23,32 +23,32 @@ unsigned KernelSignature::extent(llvm::StringRef name) {
   return llvm::find(tile::launchExtents(), name) - tile::launchExtents().begin();
 }
 
-/// Whether warpgroups with roles copy the view's tiles: rows of 16 or 8 bits, in boxes.
+/// Whether warpgroups with roles copy the view's tiles by tensor maps: rows of 16 or 8 bits.
 static bool isCopied(tile::KernelOp kernel, BlockArgument argument, tile::ViewType view) {
   return !kernel.isParameter(argument.getArgNumber()) && view.getRank() == 4 &&
          !view.getContiguous() && isa<FloatType>(view.getElementType()) &&
          view.getElementType().getIntOrFloatBitWidth() <= 16;
 }
 
-/// What one tensor copy moves.
+/// The part of a view that one tensor copy moves.
 struct Box {
-  int64_t rows = 0; ///< none: nothing is copied
+  int64_t rows = 0; ///< 0: nothing is copied
   int64_t heads = 1;
   bool endsInside = false; ///< the rows at a block's end are copied one by one
 };
 
-/// A warpgroup's rows of what is stored or a left operand, a whole block of what every warpgroup
-/// reads, or what of it lies together.
+/// The box is a warpgroup's rows if the view is stored or is a left operand, and a whole block if
+/// every warpgroup reads it; or the rows of it that are adjacent in memory.
 static Box boxOf(BlockArgument view, int64_t consumers) {
   Box box;
   for (Operation *user : accessesOf(view)) {
     auto store = dyn_cast<tile::StoreOp>(user);
     bool hasOwnRows = !store || store.getBlock().getType().getRows() % (64 * consumers) == 0;
     if (store && (store.getView() != view || store->getParentOfType<scf::IfOp>() || !hasOwnRows))
-      continue; // goes straight from the registers
+      continue; // stored straight from the registers
     auto load = dyn_cast<tile::LoadOp>(user);
     auto types = user->getOperandTypes();
-    auto found = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // of the rows
+    auto found = llvm::find_if(types, llvm::IsaPred<tile::BlockType>); // the block of rows
     if (found == types.end() || (load && !isReadByProduct(load)))
       continue;
     auto block = cast<tile::BlockType>(*found);
@@ -95,7 +95,8 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       continue;
     }
     add(Kind::data, name, 0, Type());
-    // Numbers are read one by one, at indices that are clamped; other views by blocks of rows.
+    // Elements of such views are read one by one, at clamped indices; other views by blocks of
+    // rows.
     bool isRead = isParameter || viewType.getElementType().isInteger() ||
                   llvm::any_of(argument.getUsers(),
                                llvm::IsaPred<tile::DepositOp, tile::PutOp, tile::ReadOp>);
@@ -108,7 +109,7 @@ KernelSignature::KernelSignature(tile::KernelOp kernel) {
       view.strides.push_back(slots_.size());
       add(Kind::stride, name, axis, i64);
     }
-    // Rows of sequences, and pages, are brought into these.
+    // Views that hold rows of sequences, or pages, need their dynamic extents.
     bool isPlaced = llvm::any_of(argument.getUsers(), llvm::IsaPred<tile::RaggedOp, tile::PagedOp>);
     for (auto [axis, extent] : llvm::enumerate(viewType.getExtents())) {
       if (!isPlaced || isRead || viewType.getContiguous() || !tile::isDynamicExtent(extent))
@@ -162,7 +163,7 @@ Expression workItems(tile::KernelOp kernel) {
   std::string blocks = (isOfKeys ? "(ceildiv Sk " : "(ceildiv Sq ") + positions + ")";
   if (!workers)
     return Expression::parse("(* " + blocks + " (* B " + packs + "))").value();
-  // Without a batch there is nothing to do: (ceildiv B B) is 0 then, else 1.
+  // An empty batch has no work: then (ceildiv B B) is 0, otherwise 1.
   std::string ofOne = "(* " + blocks + " " + packs + ")";
   std::string more = "(ceildiv " + std::to_string(*workers) + " " + ofOne + ")";
   return Expression::parse("(* " + ofOne + " (* (ceildiv B B) (+ B " + more + ")))").value();

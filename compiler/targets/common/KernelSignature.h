@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The order of a kernel's machine-level arguments, the same on every target:
+// The order of a kernel's arguments in machine code, the same on every target:
 //
 //   B H Hkv Sq Sk                      five i32
 //   then for each argument of tile.kernel, in order
@@ -15,10 +15,10 @@
 //     which single elements are read
 //     a scalar named $parameter        its value (f32 or i32)
 //     another scalar                   the softmax scale (f32)
-//   then, where the schedule has consumers, for each view of rank 4 with 16 or 8 bits
-//     its tensor map, and the coordinate steps of batch and head (i32); where blocks may end inside
-//     the tensor, the tensor map of single rows, and that of eight rows where as many lie together
-//   then, where it is persistent, the address of the launch's counter
+//   then, if the schedule has consumers, for each copied view of rank 4 with 16 or 8 bits
+//     its tensor map and the coordinate steps of batch and head (i32); if blocks may end inside the
+//     tensor, the tensor map of single rows; if eight rows are always adjacent, that of eight rows
+//   then, if the schedule is persistent, the address of the launch's counter
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_KERNELSIGNATURE_H
@@ -31,15 +31,15 @@
 
 namespace tesela {
 
-/// Where the parts of an argument stand among a kernel's slots.
+/// The numbers of the slots that hold the parts of an argument.
 struct ViewSlots {
   unsigned data = 0;
   std::vector<unsigned> strides; ///< empty for a contiguous view
-  /// By axis: all of what is read by its elements; of sequences and pages those that are `?`.
+  /// By axis. All axes of a view that is read element by element; the `?` of sequences and pages.
   std::vector<unsigned> extents;
-  unsigned tensorMap = 0; ///< views with tensor maps only; the two steps follow it
-  unsigned rowMap = 0; ///< of one row each, where blocks end inside the tensor; that of 8 follows
-  bool isOptional = false; ///< its address may be 0: then nothing is stored, and 0 is loaded
+  unsigned tensorMap = 0; ///< only of views with tensor maps; the two coordinate steps follow it
+  unsigned rowMap = 0; ///< maps of single rows, if blocks end inside the tensor; that of 8 follows
+  bool isOptional = false; ///< its address may be 0: then stores do nothing and loads give 0
 };
 
 class KernelSignature {
@@ -67,8 +67,8 @@ private:
 };
 
 /// The number of work items of a bound kernel: `(* (ceildiv Sq block_m) (* B H))`, or with packs of
-/// heads in the place of H; of blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`; of
-/// tile.work_slots with B and `more` in the place of B.
+/// heads instead of H. For blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`. For tile.work_slots
+/// with B and `more` instead of B.
 Expression workItems(tile::KernelOp kernel);
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- LoadUses.cpp - How products read what is loaded ----------*- C++ -*-===//
+//===- LoadUses.cpp - How products read loaded tiles ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// What a product does not take from registers.
+/// Whether `use` is an operand that a product reads from shared memory.
 static bool isSharedOperand(OpOperand &use) {
   if (isa<pipe::DotStartOp>(use.getOwner()))
     return use.getOperandNumber() == 1;
@@ -23,7 +23,7 @@ static bool isSharedOperand(OpOperand &use) {
 bool isWidened(tile::LoadOp load) {
   return isa<Float8E4M3FNType>(cast<tile::TileType>(load.getType()).getElementType()) &&
          !load->use_empty() && llvm::all_of(load->getUsers(), [](Operation *user) {
-           return isa<pipe::WriteOp>(user) || // brought there already
+           return isa<pipe::WriteOp>(user) || // it widens the tile already
                   (isa<tile::ConvertOp>(user) && llvm::all_of(user->getUses(), isSharedOperand));
          });
 }

@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// x is less than 256 + 2048, so x · period is below 2^20, and x · factor below 2^32.
+/// tile.phase guarantees x < 256 + 2048. So x · period < 2^20 and x · factor < 2^32.
 Value emitPhase(OpBuilder &builder, Location loc, Value x, Value period, Value factor) {
   IntegerAttr bits = builder.getI32IntegerAttr(tile::PhaseOp::factorBits);
   auto vector = dyn_cast<ShapedType>(x.getType());

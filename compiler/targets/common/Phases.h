@@ -9,7 +9,7 @@
 
 namespace tesela {
 
-/// x mod period of an i32, or a vector of them, as `tile.phase` says: the operands have one type.
+/// x mod period of an i32 or a vector of i32, as `tile.phase` defines it. The types must be equal.
 mlir::Value emitPhase(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value x,
                       mlir::Value period, mlir::Value factor);
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block has a position, which masks, scores and the analysis use. Where its rows lie is the
-// view's affair: in a dense tensor at their positions, in a ragged one behind the other sequences',
-// in a paged one where a table says.
+// A block has a position, which masks, scores and the analysis use. The view decides where its rows
+// lie in memory (their place): a dense tensor has them at their positions, a ragged one behind
+// other sequences, and for a paged one a table tells the page.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_COMMON_VIEWPLACE_H
@@ -16,26 +16,26 @@
 namespace tesela {
 
 struct ViewPlace {
-  mlir::BlockArgument argument; ///< the kernel's: the tensor
-  tile::RaggedOp ragged;        ///< null where the view is none
-  tile::PagedOp paged;          ///< null where the view is none
+  mlir::BlockArgument argument; ///< the tensor, an argument of the kernel
+  tile::RaggedOp ragged;        ///< null if the view is not ragged
+  tile::PagedOp paged;          ///< null if the view is not paged
 };
 
 ViewPlace placeOf(mlir::Value view);
 
-/// Whether what `view` has behind the end of `block` must come as zeros, though there are rows in
-/// memory: those of another sequence, or of none. Products add up the rows of blocks of keys.
+/// Whether rows behind the end of `block` must be loaded as zeros although memory has rows there,
+/// of another sequence or of none. That matters for blocks of keys, over whose rows products sum.
 bool endsInside(mlir::Value view, tile::BlockType block);
 
-/// How many rows of a block lie side by side for certain, from its first one on: those of a page,
-/// or what a page and a block share.
+/// How many rows of a block, from its first one on, are certainly adjacent in memory: for pages the
+/// greatest number that divides a page and the block.
 int64_t rowsTogether(mlir::Value view, tile::BlockType block);
 
-/// Whether of so many rows those that exist are copied eight at a time, and the last ones one by
-/// one.
+/// Whether rows that lie together in this number are copied eight at a time where not all of them
+/// exist, and the last ones one by one.
 inline bool comeInEights(int64_t rowsTogether) { return rowsTogether > 8 && rowsTogether % 8 == 0; }
 
-/// The ops that load, store or read through `view`, an argument of a kernel, or what is made of it.
+/// The ops that load, store or read through `view`, a kernel's argument, or a view made from it.
 llvm::SmallVector<mlir::Operation *> accessesOf(mlir::Value view);
 
 } // namespace tesela

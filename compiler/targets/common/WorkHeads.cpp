@@ -1,4 +1,4 @@
-//===- WorkHeads.cpp - Work items of neighbouring heads ---------*- C++ -*-===//
+//===- WorkHeads.cpp - Work items that share a position ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ WorkHeads emitWorkHeads(OpBuilder &builder, Location loc, Value item, const Exte
   auto subtract = [&](Value a, Value b) -> Value {
     return arith::SubIOp::create(builder, loc, a, b);
   };
-  // A launch that has items has rows.
+  // No operand is 0: a launch that has items has rows.
   auto ceilDivide = [&](Value a, Value b) -> Value {
     return add(divide(subtract(a, constant(1)), b), constant(1));
   };

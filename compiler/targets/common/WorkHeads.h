@@ -1,4 +1,4 @@
-//===- WorkHeads.h - Work items of neighbouring heads -----------*- C++ -*-===//
+//===- WorkHeads.h - Work items that share a position -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,17 +10,17 @@
 
 namespace tesela {
 
-/// What tile.work_heads gives.
+/// The results of tile.work_heads, each an i32.
 struct WorkHeads {
   mlir::Value batch, position, first, end;
 };
 
-/// With s = ceil(B · H · Sq / most) heads of an item, and n = ceil(H / s) items of a position:
+/// An item has s = ceil(B · H · Sq / most) heads, and a position has n = ceil(H / s) items. So
 /// item = (batch · Sq + position) · n + first / s.
 WorkHeads emitWorkHeads(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                         const ExtentValues &extents, int64_t most);
 
-/// B · Sq · n.
+/// The number of work items: B · Sq · n.
 Expression itemsOfHeads(int64_t most);
 
 } // namespace tesela

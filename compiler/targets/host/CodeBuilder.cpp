@@ -48,15 +48,15 @@ Value CodeBuilder::splat(Value scalar, int64_t width) {
 }
 
 Value CodeBuilder::iota(int64_t width) {
-  SmallVector<int32_t> lanes(width);
-  for (int64_t lane = 0; lane < width; ++lane)
-    lanes[lane] = int32_t(lane);
+  SmallVector<int32_t> numbers(width);
+  for (int64_t index = 0; index < width; ++index)
+    numbers[index] = int32_t(index);
   return arith::ConstantOp::create(
-      *this, DenseElementsAttr::get(vectorOf(getI32Type(), width), ArrayRef<int32_t>(lanes)));
+      *this, DenseElementsAttr::get(vectorOf(getI32Type(), width), ArrayRef<int32_t>(numbers)));
 }
 
-Value CodeBuilder::shuffle(Value a, Value b, ArrayRef<int32_t> lanes) {
-  return LLVM::ShuffleVectorOp::create(*this, a, b, lanes);
+Value CodeBuilder::shuffle(Value a, Value b, ArrayRef<int32_t> numbers) {
+  return LLVM::ShuffleVectorOp::create(*this, a, b, numbers);
 }
 
 Value CodeBuilder::add(Value a, Value b) { return arith::AddIOp::create(*this, a, b); }
@@ -71,7 +71,7 @@ Value CodeBuilder::address(Value base, Type element, Value index) {
                              ValueRange{index});
 }
 
-/// Vectors are aligned as their elements are.
+/// Vectors have the alignment of their elements.
 static unsigned alignmentOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   return element.isIntOrFloat() ? element.getIntOrFloatBitWidth() / 8 : 8;
@@ -108,7 +108,7 @@ CodeBuilder::loop(int64_t high, int64_t step, ValueRange init,
   InsertionGuard guard(*this);
   setInsertionPointToStart(loop.getBody());
   SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
-  if (!next.empty()) // else the loop has its terminator
+  if (!next.empty()) // a loop that carries nothing has its terminator already
     scf::YieldOp::create(*this, next);
   return SmallVector<Value>(loop.getResults());
 }

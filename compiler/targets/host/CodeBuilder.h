@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An op builder with the few shapes that the host's lowering is made of. Vectors
-// are 1-D MLIR vectors: arith and math take them element by element and LLVM's
-// own ops load, store and shuffle them, so no other dialect is needed.
+// An op builder with the few forms of code that the host's lowering needs. Vectors are 1-D MLIR
+// vectors. arith and math compute them element by element, and LLVM's own ops load, store and
+// shuffle them, so no other dialect is needed.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_HOST_CODEBUILDER_H
@@ -22,7 +22,7 @@ public:
 
   mlir::Type pointerType();
   static mlir::VectorType vectorOf(mlir::Type element, int64_t width);
-  /// `element` itself, or the vector of it that is as wide as `shape`.
+  /// `element` if `shape` is a scalar; a vector of `element` as wide as `shape` if it is a vector.
   static mlir::Type likeShape(mlir::Type shape, mlir::Type element);
 
   mlir::Value i32(int64_t value);
@@ -34,18 +34,18 @@ public:
   mlir::Value splat(mlir::Value scalar, int64_t width);
   /// (0, 1, 2, …) in i32.
   mlir::Value iota(int64_t width);
-  /// `lanes` of the concatenation of `a` and `b`.
-  mlir::Value shuffle(mlir::Value a, mlir::Value b, llvm::ArrayRef<int32_t> lanes);
+  /// The elements with the numbers `numbers` of `a` followed by `b`.
+  mlir::Value shuffle(mlir::Value a, mlir::Value b, llvm::ArrayRef<int32_t> numbers);
 
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value multiply(mlir::Value a, mlir::Value b);
-  /// The sum of i64 values times constants: `a * factor + b`.
+  /// a · factor + b, in i64.
   mlir::Value multiplyAdd(mlir::Value a, int64_t factor, mlir::Value b);
 
-  /// base + index elements; with a vector of indices, a vector of addresses.
+  /// The address `index` elements behind `base`; for a vector of indices, a vector of addresses.
   mlir::Value address(mlir::Value base, mlir::Type element, mlir::Value index);
   mlir::Value load(mlir::Type type, mlir::Value address);
-  /// A load of what nothing writes while the kernel runs.
+  /// A load from memory that nothing writes while the kernel runs.
   mlir::Value loadInvariant(mlir::Type type, mlir::Value address);
   void store(mlir::Value value, mlir::Value address);
 
@@ -53,7 +53,7 @@ public:
   void loop(mlir::Value low, mlir::Value high, int64_t step,
             llvm::function_ref<void(mlir::Value)> body);
   void loop(int64_t high, int64_t step, llvm::function_ref<void(mlir::Value)> body);
-  /// The same with carried values; the body gives the next ones.
+  /// The same with carried values. The body returns their next values.
   llvm::SmallVector<mlir::Value>
   loop(int64_t high, int64_t step, mlir::ValueRange init,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);

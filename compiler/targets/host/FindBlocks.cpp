@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// The lanes are a loop, the memory is on the stack.
+/// A finder whose lanes are iterations of a loop and whose memory is on the stack.
 class KernelLowering::Finder : public FinderTarget {
 public:
   Finder(KernelLowering &lowering, Value memory) : lowering(lowering), memory(memory) {}

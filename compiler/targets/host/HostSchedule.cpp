@@ -13,13 +13,14 @@ HostChoices hostChoices(ElementType type, int64_t fewQueries, bool areBlocksLarg
   HostChoices choices = {.blockM = areBlocksLarge ? 128 : 64,
                          .blockN = areBlocksLarge ? 128 : 64,
                          .heads = 1,
-                         .lanes = unit.width,
+                         .vectorLength = unit.width,
                          .productRows = unit.productRows,
                          .productVectors =
                              type == ElementType::f32 ? unit.runVectors : unit.productVectors,
                          .productPairs = type == ElementType::bf16 && unit.arePairsFast};
   if (fewQueries > 0) {
-    // A row without a query is computed like any other: so few rows, and two heads' at least.
+    // A row without a query costs as much as any other, so few rows; but at least those of two
+    // heads.
     choices.blockM = std::max<int64_t>(8, 2 * fewQueries);
     choices.blockN = 64;
     choices.heads = choices.blockM / fewQueries;

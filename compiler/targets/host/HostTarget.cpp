@@ -23,7 +23,7 @@ namespace tesela {
 
 static std::string hostFeatures() {
   llvm::SubtargetFeatures features;
-  // In the order of their names: the text is part of cache keys.
+  // Sorted by name, because the text is part of cache keys.
   llvm::StringMap<bool> found = llvm::sys::getHostCPUFeatures();
   std::vector<std::pair<std::string, bool>> sorted;
   for (const auto &feature : found)
@@ -42,7 +42,7 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
   if (!target)
     return target.error();
   llvm::TargetOptions options;
-  // The variant's arithmetic is exact: only fma ops are fused.
+  // The variant's arithmetic is exact, so LLVM may not fuse: only fma ops are fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
       triple, llvm::sys::getHostCPUName(), hostFeatures(), options, llvm::Reloc::PIC_,
@@ -52,7 +52,7 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine() {
   return machine;
 }
 
-/// The few passes that the lowering's plain loops profit from.
+/// Only the passes from which the lowering's plain loops gain.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));

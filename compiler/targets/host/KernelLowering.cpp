@@ -22,8 +22,8 @@ KernelLowering::KernelLowering(tile::KernelOp kernel, const VectorUnit &unit)
   tile::ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule)
     return;
-  if (schedule->lanes > 0)
-    unit_.width = schedule->lanes;
+  if (schedule->vectorLength > 0)
+    unit_.width = schedule->vectorLength;
   if (schedule->productRows > 0)
     unit_.productRows = schedule->productRows;
   if (schedule->productVectors > 0)
@@ -47,7 +47,7 @@ void KernelLowering::makeFunction() {
                                           {pointer, i64, pointer});
   auto function = LLVM::LLVMFuncOp::create(builder_, kernel_.getSymName(), type);
   function.setNoUnwind(true);
-  // The scratch is this worker's alone: no tensor shares its memory.
+  // Only this worker uses its scratch, and no tensor overlaps it.
   function.setArgAttr(2, LLVM::LLVMDialect::getNoAliasAttrName(), builder_.getUnitAttr());
   Block *entry = function.addEntryBlock(builder_);
   builder_.setInsertionPointToStart(entry);
@@ -115,7 +115,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
           scalars_.map(result, value);
         return success();
       })
-      .Case([&](tile::LeaveOp leave) { // what follows is for those who stay
+      .Case([&](tile::LeaveOp leave) { // the rest is a branch for items that stay
         Location loc = builder_.getLoc();
         Value stays = arith::XOrIOp::create(
             builder_, scalar(leave.getCondition()),
@@ -130,7 +130,7 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
             scalar(sequence.getFrom()), scalar(sequence.getQueries()), scalar(sequence.getKeys()));
         return success();
       })
-      // What they say of memory is asked where it is accessed.
+      // These ops describe memory. The lowering looks at them where the memory is accessed.
       .Case<tile::RaggedOp, tile::PagedOp, tile::FirstColumnsOp>([](auto) { return success(); })
       .Case([&](tile::BlockOp block) {
         Location loc = builder_.getLoc();
@@ -179,8 +179,8 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](tile::MapOp map) { return lowerMap(map); })
       .Case([&](tile::BernoulliOp random) { return lowerBernoulli(random), success(); })
       .Case([&](tile::AddLinesOp lines) { return lowerAddLines(lines); })
-      .Case([](tile::AddKeptOp) { return success(); }) // nothing is kept
-      .Case([](tile::PerformOp) { return success(); }) // the map did it
+      .Case([](tile::AddKeptOp) { return success(); }) // the host keeps nothing
+      .Case([](tile::PerformOp) { return success(); }) // the map has done its work
       .Case([&](tile::ConvertOp convert) { return lowerConvert(convert), success(); })
       .Case([&](tile::ReduceOp reduce) { return lowerReduce(reduce), success(); })
       .Case([&](tile::TotalOp total) { return lowerTotal(total), success(); })
@@ -205,7 +205,7 @@ void KernelLowering::lowerCoordinates(tile::CoordinatesOp op) {
   scalars_.map(op.getFirst(), block.first);
 }
 
-// A worker owns whole rows: its share is the sum.
+// A worker has whole rows, so its share of a sum is the sum.
 void KernelLowering::lowerTotal(tile::TotalOp op) {
   TileStorage source = storageOf(op.getSource());
   TileStorage result = source.constant ? source : placeOver(op.getSource(), op, op.getType());
@@ -213,7 +213,7 @@ void KernelLowering::lowerTotal(tile::TotalOp op) {
   tiles_[op.getResult()] = result;
 }
 
-/// A carried tile is one buffer that each round of the loop brings up to date.
+/// A carried tile is one buffer, which each iteration updates.
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   SmallVector<Value> init;
   for (auto [value, argument] : llvm::zip_equal(op.getInitArgs(), op.getRegionIterArgs())) {
@@ -247,7 +247,7 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
       else
         yielded.push_back(scalar(value));
     }
-    // A value that stands in another carried tile's buffer is set aside before that is written.
+    // A value in another carried tile's buffer must be copied before that buffer is overwritten.
     for (auto &move : moves)
       if (!move.first.constant && llvm::any_of(moves, [&](auto &other) {
             return &other != &move && other.second.offset == move.first.offset;
@@ -289,7 +289,7 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
       return failure();
   }
 
-  // Both sides may have left a result in the same buffer; else they copy into one.
+  // Both sides may have left the result in the same buffer. Otherwise they copy it to a new one.
   for (OpResult result : op.getResults()) {
     if (!isa<tile::TileType>(result.getType()))
       continue;

@@ -5,8 +5,8 @@
 //
 // Turns one bound tile.kernel into a function of scf loops over LLVM loads and
 // stores, arith and math, all on vectors of the CPU's width. Tiles become buffers
-// in the worker's scratch; one op is lowered after the other, and an op writes
-// over an operand that nobody needs afterwards.
+// in the worker's scratch memory. Ops are lowered one after the other. An op
+// overwrites an operand that is not needed afterwards.
 //
 //   KernelLowering.cpp   the function, loops and branches, scalars, blocks
 //   TileBuffers.cpp      where tiles stand, and when a buffer may be written over
@@ -39,28 +39,28 @@
 
 namespace tesela {
 
-/// Where a tile's values are: f32 or i32, row by row without gaps; truths are i32. A tile of one
-/// extent is one row.
+/// Where a tile's values are: row by row without gaps. They are f32 or i32; truths are i32. A tile
+/// of one extent is one row.
 struct TileStorage {
   int64_t rows = 1, columns = 1;
-  mlir::Type element; ///< f32, also for what holds f16 and bf16, or i32; LowerPairs.cpp
-  int64_t offset = 0; ///< bytes from the scratch's start, a multiple of 64
-  /// Of a product's right operand, as its loop reads it: a row for each product of a sum, and so
-  /// many columns of all rows follow each other without gaps (a panel). 0: no such operand.
+  mlir::Type element; ///< i32, or f32 (also for f16 and bf16 values; LowerPairs.cpp has others)
+  int64_t offset = 0; ///< bytes from the start of the scratch, a multiple of 64
+  /// For a product's right operand, stored in the order in which the loop reads it: `panel` columns
+  /// of all rows are adjacent (a panel), with a row for each product of a sum. 0 for other tiles.
   int64_t panel = 0;
-  std::optional<float> constant; ///< all elements have this value and no memory is used
+  std::optional<float> constant; ///< if set, all elements have this value and use no memory
 
   int64_t elements() const { return rows * columns; }
 };
 
-/// How many of a tile's `columns` the view has: the others are padding.
+/// How many of a tile's `columns` columns exist in the view. The others are padding.
 int64_t columnsOfView(mlir::TypedValue<tile::ViewType> view, int64_t columns);
 
 class KernelLowering {
 public:
   KernelLowering(tile::KernelOp kernel, const VectorUnit &unit);
 
-  /// Puts the function in front of the kernel; errors are diagnostics.
+  /// Writes the function in front of the kernel. Errors are diagnostics.
   mlir::LogicalResult run();
   /// Bytes of scratch that the function needs.
   int64_t workspaceBytes() const { return workspaceBytes_; }
@@ -78,28 +78,28 @@ private:
   void lowerLoad(tile::LoadOp op);
   void lowerStore(tile::StoreOp op);
   void lowerAccumulate(tile::AccumulateOp op);
-  /// The element of `view` at `indices`: i32 scalars, or vectors for a gather.
+  /// The elements of `view` at `indices`: one element for scalars (i32), a gather for vectors.
   mlir::Value lowerRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
-  /// The page of a position that exists, and the row in it; i64 values.
+  /// The page of a position that must exist, and the row within the page, as i64.
   std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, mlir::Value position);
-  /// Writes `body` (of the row, and of where it lies in `view`) for each row of a block that
-  /// exists.
+  /// Writes `body` for each row of a block that exists. `address`: where the row lies in `view`.
+  /// `row`: its number in the tile.
   void forEachRow(mlir::Value view, mlir::Value block, int64_t rows,
                   llvm::function_ref<void(mlir::Value row, mlir::Value address)> body);
-  /// How many rows of the block exist, in [0, rows], as i64.
+  /// The number of rows of the block that exist, in [0, rows], as i64.
   mlir::Value existingRows(const BlockCoordinates &block, int64_t rows);
-  /// Those of them that are in memory: all, or none of a tensor that was left out.
+  /// The number of these that are in memory: all of them, or none if the tensor was left out.
   mlir::Value rowsInMemory(mlir::Value view, const BlockCoordinates &block, int64_t rows);
 
-  /// The rows of a tile whose only readers are products that want it transposed, as columns.
+  /// Loads a tile that only products with a transposed right operand read, as its transpose.
   void lowerTransposedLoad(tile::LoadOp op);
 
   // LowerDot.cpp
-  /// a · b + c, in runs of at most `run` products.
+  /// The product a · b + c. An element's products are summed in runs of at most `run`.
   struct Product {
     TileStorage a, b, c, result;
-    int64_t depth; ///< products in the sum of an element
+    int64_t depth; ///< number of products in the sum of an element
     int64_t run;
     bool isLeftTransposed, isOfPairs;
   };
@@ -108,17 +108,17 @@ private:
                          int64_t vectors, int64_t width);
   /// A buffer for a right operand of `rows` × `columns` in panels of a vector.
   TileStorage allocatePanels(int64_t rows, int64_t columns, mlir::Type element);
-  /// The index of an element, or of the first of some that lie within one panel.
+  /// The index of an element in panels, or of the first of adjacent elements within one panel.
   mlir::Value panelIndex(const TileStorage &storage, mlir::Value row, mlir::Value column);
-  /// In panels, as a right operand's loop reads it.
+  /// The transpose, in panels, as the loop reads a right operand.
   TileStorage transpose(const TileStorage &source);
-  /// As many vectors as each has lanes.
+  /// Transposes a square: `lines` are as many vectors as each has elements.
   void transposeSquare(llvm::MutableArrayRef<mlir::Value> lines);
 
   mlir::Value multiplyAdd(mlir::Value a, mlir::Value b, mlir::Value sum);
 
   // LowerPairs.cpp
-  /// The product of pairs whose operand `tile` is and nothing else; null where it is none.
+  /// The product of pairs (bf16) whose operand `tile` is, if it has no other use; otherwise null.
   tile::DotOp pairProductOf(mlir::Value tile);
   TileStorage asPairs(TileStorage storage);
   void lowerInterleavedLoad(tile::LoadOp op);
@@ -128,7 +128,7 @@ private:
   struct VectorBody;
   mlir::LogicalResult lowerMap(tile::MapOp op);
   void lowerConvert(tile::ConvertOp op);
-  /// An element, or a vector of them, as `op` rounds it and `storage` holds it.
+  /// An element or a vector of elements, rounded as `op` does and in the form that `storage` holds.
   mlir::Value converted(tile::ConvertOp op, mlir::Value value, const TileStorage &storage);
 
   // LowerBernoulli.cpp
@@ -136,8 +136,8 @@ private:
 
   // LowerLines.cpp
   mlir::LogicalResult lowerAddLines(tile::AddLinesOp op);
-  /// tile.collect, tile.deposit or tile.exact_sum of one element; `operands`: all but the view. An
-  /// addition gives what it added.
+  /// tile.collect, tile.deposit, tile.put or tile.exact_sum of one element. `operands`: all but the
+  /// view. Ops that add return what they added.
   mlir::Value lowerAtElement(mlir::Operation &op, mlir::ValueRange operands);
 
   // LowerReduce.cpp
@@ -151,16 +151,16 @@ private:
   // Buffers
   static TileStorage shapeOf(mlir::Type type);
   TileStorage allocate(const TileStorage &shape);
-  /// Where `op` may put its result: over `operand` if it has the same shape and is
-  /// not needed afterwards, else in a new buffer.
+  /// Where `op` puts its result: over `operand` if that has the same shape and is not needed
+  /// afterwards, otherwise in a new buffer.
   TileStorage placeOver(mlir::Value operand, mlir::Operation *op, mlir::Type result);
-  /// Nobody reads `value`'s elements after `op`, which uses it once.
+  /// Whether no op reads the elements of `value` after `op`, which uses it once.
   static bool diesAt(mlir::Value value, mlir::Operation *op);
   void copy(const TileStorage &from, const TileStorage &to);
-  /// `storage`, or a buffer filled with its constant.
+  /// `storage`, or, if it is a constant, a buffer that is filled with the constant.
   TileStorage inMemory(const TileStorage &storage);
 
-  /// Elements [index, index + width) of a tile; a scalar where width is 0.
+  /// Elements [index, index + width) of a tile; a scalar if width is 0.
   mlir::Value loadTile(const TileStorage &storage, mlir::Value index, int64_t width);
   void storeTile(mlir::Value value, const TileStorage &storage, mlir::Value index);
 
@@ -179,14 +179,14 @@ private:
   int64_t workspaceBytes_ = 0;
 
   llvm::DenseMap<mlir::Value, TileStorage> tiles_;
-  /// Of loaded tiles that products want transposed as their right operand, and that are read in
-  /// other ways, too: so they stand, in panels.
+  /// The transposes, in panels, of loaded tiles that products read both as a transposed right
+  /// operand and in other ways.
   llvm::DenseMap<mlir::Value, TileStorage> transposed_;
-  /// Of reductions that the map before them has computed: the rows' values without the start.
+  /// By reduction that the map before it has computed: the rows' values without the start.
   llvm::DenseMap<mlir::Operation *, TileStorage> reduced_;
   llvm::DenseSet<mlir::Operation *> converted_; ///< conversions that the map before them has done
   llvm::DenseMap<mlir::Value, BlockCoordinates> blocks_;
-  /// With the addresses of their memory.
+  /// Each with the address of its memory.
   llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders_;
   mlir::IRMapping scalars_;
 };

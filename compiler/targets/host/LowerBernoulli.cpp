@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// First the words of all blocks of 16 elements (`tile.bernoulli`), a block a lane, as the 16 truths
-// that follow from them; then each element's bit. Of 8 rows and 16 columns four by four blocks have
-// half of the elements each.
+// Computes Philox once for each block of 16 elements (`tile.bernoulli`), one block for each vector
+// element, and stores the 16 truths that follow from its words. Then it spreads them to the tile's
+// elements, one bit for each. In 8 rows and 16 columns there are four by four blocks, which have
+// half of their elements there.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/emit/Philox.h"
@@ -19,7 +20,7 @@ namespace tesela {
 
 namespace {
 
-/// The truths of a block's elements, as `tile.bernoulli` numbers them, in vectors of blocks.
+/// The truths of blocks' elements, numbered as `tile.bernoulli` does, in vectors of blocks.
 class BlockTruths {
 public:
   BlockTruths(CodeBuilder &builder, int64_t width)
@@ -32,7 +33,7 @@ public:
     Value isLess =
         arith::CmpIOp::create(builder, arith::CmpIPredicate::ult, rest, builder.splat(low, width));
     Value less = arith::ExtSIOp::create(builder, type, isLess);
-    // From the lowest bit of the numbers on; a bit that differs from the probability's decides.
+    // From the lowest bit of the numbers on: a bit that differs from the probability's decides.
     for (int64_t plane = 0; plane < 8; ++plane) {
       Value bits = words[3 - plane % 4];
       if (plane >= 4)
@@ -67,10 +68,10 @@ private:
 } // namespace
 
 void KernelLowering::lowerBernoulli(tile::BernoulliOp op) {
-  constexpr int64_t side = 16; // of the squares
+  constexpr int64_t side = 16; // side of a square of 16 blocks
   TileStorage result = allocate(shapeOf(op.getType()));
   tiles_[op.getResult()] = result;
-  // A row of blocks for each two rows: a square's come twice, for its upper and its lower half.
+  // A row of blocks for each two rows. A square's blocks come twice, for its upper and lower half.
   TileStorage blocks = result;
   blocks.rows = result.rows / 2;
   blocks.columns = result.columns / 4;
@@ -110,8 +111,8 @@ void KernelLowering::lowerBernoulli(tile::BernoulliOp op) {
     });
   });
 
-  // Which of a square's four blocks of a row a column is of, and the column's part of the bit's
-  // number.
+  // For each column of a square: which of the row's four blocks it belongs to, and what it adds to
+  // the number of the bit.
   SmallVector<int32_t> blockOf, bitOf;
   for (int32_t column = 0; column < side; ++column) {
     blockOf.push_back(column % 8 / 2);

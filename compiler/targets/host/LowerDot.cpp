@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One kernel for both products: a register block of the result, rows × vectors,
-// stays in registers while x runs; each x takes one element of `a` a row
-// (broadcast) and a few vectors of `b`. Which of the extents of `a` is a row is the same for
-// that; `b` is transposed first, which costs as much as a few rows of the product. Most stand
-// transposed since they were loaded (LowerMemory.cpp).
+// One loop for both kinds of products. A block of the result, rows × vectors, stays in registers
+// while x runs over the depth. For each x it needs one element of `a` per row (broadcast) and a few
+// vectors of `b`. So it does not matter whether `a` is transposed. A transposed `b` is transposed
+// first, which costs as much as a few rows of the product. Most of these tiles were transposed when
+// they were loaded (LowerMemory.cpp).
 //
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
@@ -22,25 +22,25 @@ using namespace mlir;
 
 namespace tesela {
 
-/// So many products of f32 are summed before their sum joins the result: the rounding errors
-/// of a long row stay those of a short one. Products of 16-bit numbers are held to a bound that
-/// a run as long as the row keeps by far (docs/numerics.md).
+/// How many products of f32 are summed before their sum is added to the result. So the rounding
+/// error of a long row is no larger than that of a short one. Products of 16-bit numbers have a
+/// tolerance that a single run over the row meets by far (docs/numerics.md).
 static constexpr int64_t longestRun = 16;
 
-/// So many products of a run stand in its loop's body: the loop is short, and with fewer turns a
-/// launch takes 4 % less (docs/performance.md).
+/// How many products of a run stand in the body of its loop. The loop is short; with fewer
+/// iterations a launch takes 4 % less time (docs/log/2026-11-23-host-cpu.md).
 static constexpr int64_t stepsOfRun = 4;
 
 namespace {
-/// `count` pieces of `size`, from `begin`.
+/// `count` pieces of `size` each, from `begin` on.
 struct Pieces {
   int64_t begin, size, count;
   int64_t end() const { return begin + size * count; }
 };
 } // namespace
 
-/// [0, extent) in pieces of at most `most`: as few as possible and as even as can be, the larger
-/// ones first.
+/// Divides [0, extent) into pieces of at most `most`: as few as possible, as even as possible, the
+/// larger ones first.
 static SmallVector<Pieces, 2> evenPieces(int64_t extent, int64_t most) {
   int64_t count = llvm::divideCeil(extent, most), size = extent / count, larger = extent % count;
   SmallVector<Pieces, 2> pieces;
@@ -67,7 +67,7 @@ void KernelLowering::lowerDot(tile::DotOp op) {
   product.result = placeOver(op.getC(), op, op.getResult().getType());
   tiles_[op.getResult()] = product.result;
   product.isOfPairs = bool(pairProductOf(op.getA()));
-  if (product.isOfPairs) { // their left operand stands as it is
+  if (product.isOfPairs) { // their left operand is in memory order already
     product.a = asPairs(product.a);
     product.depth = product.a.columns;
   }
@@ -75,7 +75,7 @@ void KernelLowering::lowerDot(tile::DotOp op) {
   product.run = isExact ? longestRun : product.depth;
 
   int64_t width = unit_.widthFor(product.result.columns);
-  // The panel of `b` that one round of the outer loop reads stays in the cache.
+  // The panel of `b` that one iteration of the outer loop reads stays in the cache.
   for (Pieces columns : evenPieces(product.result.columns / width, unit_.productVectors))
     builder_.loop(builder_.i64(columns.begin * width), builder_.i64(columns.end() * width),
                   columns.size * width, [&](Value column) {
@@ -94,15 +94,15 @@ Value KernelLowering::multiplyAdd(Value a, Value b, Value sum) {
   return arith::AddFOp::create(builder_, arith::MulFOp::create(builder_, a, b), sum);
 }
 
-/// The block of `rows` × `vectors` at (row, column). The sums of earlier runs stay in registers
-/// where these hold them beside the next run's, else in the result's memory.
+/// The block of `rows` × `vectors` at (row, column). The sums of earlier runs stay in registers if
+/// there are enough beside those of the next run; otherwise in the result's memory.
 void KernelLowering::lowerProductBlock(const Product &product, Value row, Value column,
                                        int64_t rows, int64_t vectors, int64_t width) {
   const auto &[a, b, c, result, depth, longest, isLeftTransposed, isOfPairs] = product;
   auto columnOf = [&](int64_t v) { return builder_.add(column, builder_.i64(v * width)); };
   auto rowOf = [&](int64_t r) { return builder_.add(row, builder_.i64(r)); };
 
-  using Sums = SmallVector<Value>; // a vector each, row after row
+  using Sums = SmallVector<Value>; // one vector each, row by row
   Type vector = CodeBuilder::vectorOf(builder_.getF32Type(), width);
   auto constant = [&](float value) { return Sums(rows * vectors, builder_.real(vector, value)); };
   auto indexOf = [&](int64_t i) {
@@ -126,7 +126,7 @@ void KernelLowering::lowerProductBlock(const Product &product, Value row, Value 
   };
 
   auto loadRight = [&](Value x, Value at) {
-    // A vector's column is a multiple of the panel's.
+    // A vector's first column is a multiple of the panel's width.
     Value index = b.panel ? builder_.add(builder_.multiply(at, builder_.i64(b.rows)),
                                          builder_.multiply(x, builder_.i64(b.panel)))
                           : builder_.multiplyAdd(x, b.columns, at);
@@ -137,7 +137,7 @@ void KernelLowering::lowerProductBlock(const Product &product, Value row, Value 
     for (int64_t v = 0; v < vectors; ++v)
       factors.push_back(loadRight(x, columnOf(v)));
     for (int64_t r = 0; r < rows; ++r) {
-      // Elements are read one by one: it is the same which of the operand's extents is a row.
+      // Elements are read one by one, so it does not matter whether the operand is transposed.
       Value index = isLeftTransposed ? builder_.multiplyAdd(x, a.columns, rowOf(r))
                                      : builder_.multiplyAdd(rowOf(r), a.columns, x);
       Value element = loadTile(a, index, 0);
@@ -205,15 +205,15 @@ Value KernelLowering::panelIndex(const TileStorage &storage, Value row, Value co
 
 void KernelLowering::transposeSquare(MutableArrayRef<Value> lines) {
   int64_t width = lines.size();
-  // Swap the off-diagonal quarters of all 2d × 2d squares, for d = 1, 2, 4, ...
+  // Exchange the off-diagonal quarters of all 2d × 2d squares, for d = 1, 2, 4, ...
   for (int64_t d = 1; d < width; d *= 2)
     for (int64_t upper = 0; upper < width; ++upper) {
       if (upper & d)
         continue;
       SmallVector<int32_t> forUpper, forLower;
-      for (int64_t lane = 0; lane < width; ++lane) {
-        forUpper.push_back(int32_t(lane & d ? width + lane - d : lane));
-        forLower.push_back(int32_t(lane & d ? width + lane : lane + d));
+      for (int64_t index = 0; index < width; ++index) {
+        forUpper.push_back(int32_t(index & d ? width + index - d : index));
+        forLower.push_back(int32_t(index & d ? width + index : index + d));
       }
       Value a = lines[upper], b = lines[upper + d];
       lines[upper] = builder_.shuffle(a, b, forUpper);

@@ -59,7 +59,7 @@ LogicalResult KernelLowering::lowerAddLines(tile::AddLinesOp op) {
       lowerAtElement(inner, operands);
     }
   };
-  /// Rows `first` to `end`, each at the column that `columnAt` gives.
+  /// The sum of rows `first` to `end`, each at the column that `columnAt` gives.
   auto sum = [&](Value first, Value end, llvm::function_ref<Value(Value)> columnAt) -> Value {
     auto loop = scf::ForOp::create(builder_, first, end, builder_.i64(1),
                                    builder_.real(builder_.getF32Type(), 0.0f));

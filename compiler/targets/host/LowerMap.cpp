@@ -14,8 +14,8 @@ using namespace mlir;
 
 namespace tesela {
 
-/// Adds what is computed in `body` from values that differ along a row. A loop that uses one
-/// carries such values.
+/// Adds to `varying` the values of `body` that are computed from values in it. Loops that use such
+/// a value carry such values, too.
 static void addVarying(Block &body, DenseSet<Value> &varying) {
   for (Operation &inner : body.without_terminator()) {
     if (llvm::none_of(valuesUsedBy(inner), [&](Value value) { return varying.contains(value); }))
@@ -28,8 +28,8 @@ static void addVarying(Block &body, DenseSet<Value> &varying) {
   }
 }
 
-/// The values of a map's body that differ along a row; all others are computed
-/// once a row, as scalars.
+/// The values of a map's body that differ along a row. All others are computed once per row, as
+/// scalars.
 static DenseSet<Value> findVarying(tile::MapOp op, bool oneExtent) {
   DenseSet<Value> varying;
   Block &body = op.getBody().front();
@@ -43,7 +43,7 @@ static DenseSet<Value> findVarying(tile::MapOp op, bool oneExtent) {
   return varying;
 }
 
-/// The vectors of a map's body at some columns of a row.
+/// The vectors of a map's body for some columns of a row.
 struct KernelLowering::VectorBody {
   KernelLowering &lowering;
   const DenseSet<Value> &varying;
@@ -51,7 +51,7 @@ struct KernelLowering::VectorBody {
   IRMapping values;
 
   Value of(Value value) {
-    if (!values.contains(value)) // the same along the row
+    if (!values.contains(value)) // it is the same along the row
       values.map(value, lowering.builder_.splat(lowering.scalar(value), width));
     return values.lookup(value);
   }
@@ -68,7 +68,7 @@ struct KernelLowering::VectorBody {
       return success();
     }
     if (isa<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>(op))
-      return emitByLane(op);
+      return emitByElement(op);
     if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
       Value sum = builder.add(of(phase.getStart()), of(phase.getColumn()));
       values.map(phase.getPhase(), emitPhase(builder, builder.getLoc(), sum, of(phase.getPeriod()),
@@ -84,26 +84,26 @@ struct KernelLowering::VectorBody {
     return success();
   }
 
-  /// What no vector instruction does.
-  LogicalResult emitByLane(Operation &op) {
+  /// Lowers an op that no vector instruction can do: one vector element after the other.
+  LogicalResult emitByElement(Operation &op) {
     CodeBuilder &builder = lowering.builder_;
     SmallVector<Value> operands;
     for (Value operand : op.getOperands())
       if (!isa<tile::ViewType>(operand.getType()))
         operands.push_back(of(operand));
     Value result = builder.real(CodeBuilder::vectorOf(builder.getF32Type(), width), 0.0f);
-    for (int64_t lane = 0; lane < width; ++lane) {
+    for (int64_t index = 0; index < width; ++index) {
       SmallVector<Value> scalars;
       for (Value operand : operands)
-        scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(lane)));
+        scalars.push_back(LLVM::ExtractElementOp::create(builder, operand, builder.i64(index)));
       Value given = lowering.lowerAtElement(op, scalars);
-      result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(lane));
+      result = LLVM::InsertElementOp::create(builder, result, given, builder.i64(index));
     }
     values.map(op.getResult(0), result);
     return success();
   }
 
-  /// All elements go through a loop together: its bounds are scalars.
+  /// All elements go through a loop together. So its bounds must be scalars.
   LogicalResult emitLoop(scf::ForOp loop) {
     CodeBuilder &builder = lowering.builder_;
     Value bounds[] = {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
@@ -115,7 +115,7 @@ struct KernelLowering::VectorBody {
     SmallVector<Value> init;
     for (Value value : loop.getInitArgs())
       init.push_back(of(value));
-    for (Value used : valuesUsedBy(*loop)) // before the loop: they are used behind it too
+    for (Value used : valuesUsedBy(*loop)) // in front of the loop, since later ops use them, too
       if (!isa<tile::ViewType>(used.getType()))
         of(used);
     auto lowered = scf::ForOp::create(builder, bounds[0], bounds[1], bounds[2], init);
@@ -138,8 +138,8 @@ struct KernelLowering::VectorBody {
   }
 };
 
-/// The reductions of the map's result that its own loop can do: those of its rows behind it in its
-/// block.
+/// The reductions of the result's rows that the map's own loop can compute: those in the same block
+/// behind it.
 static SmallVector<tile::ReduceOp> findReductions(tile::MapOp op) {
   SmallVector<tile::ReduceOp> found;
   if (cast<tile::TileType>(op.getResult().getType()).getRank() == 2)
@@ -150,8 +150,7 @@ static SmallVector<tile::ReduceOp> findReductions(tile::MapOp op) {
   return found;
 }
 
-/// The conversion that is all that is done with the map's result besides `reductions`; null where
-/// there is more.
+/// The conversion of the map's result, if it is the only user besides `reductions`; otherwise null.
 static tile::ConvertOp findConversion(tile::MapOp op, ArrayRef<tile::ReduceOp> reductions) {
   tile::ConvertOp found;
   for (Operation *user : op.getResult().getUsers()) {
@@ -191,7 +190,8 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
   if (!placed)
     result = allocate(result);
 
-  // What follows a row's values at once needs no second look at them.
+  // Reductions and a conversion of the result are computed in the map's loop, without reading the
+  // values again.
   SmallVector<tile::ReduceOp> reductions = findReductions(op);
   SmallVector<RowReduction> rowReductions;
   for (tile::ReduceOp reduce : reductions) {
@@ -212,7 +212,7 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
 
   LogicalResult emitted = success();
   builder_.loop(result.rows, 1, [&](Value row) {
-    // What is the same along the row.
+    // Compute what is the same along the row.
     if (oneExtent)
       scalars_.map(columnArgument, builder_.i32(0));
     else
@@ -226,36 +226,37 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
       emitted = failed(lowerOperation(inner)) ? failure() : emitted;
     }
 
-    SmallVector<Value> lanes;
+    SmallVector<Value> partials;
     for (RowReduction &reduction : rowReductions)
-      lanes.push_back(reduction.neutral(width));
-    lanes = builder_.loop(result.columns, width, lanes, [&](Value column, ValueRange carried) {
-      VectorBody vectors{*this, varying, width, {}};
-      Value index = builder_.multiplyAdd(row, result.columns, column);
-      Value start = arith::TruncIOp::create(builder_, builder_.getI32Type(), column);
-      vectors.values.map(oneExtent ? rowArgument : columnArgument,
-                         builder_.add(builder_.splat(start, width), builder_.iota(width)));
-      for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources()))
-        if (varying.contains(argument)) {
-          const TileStorage &storage = storageOf(source);
-          bool isOfColumns = storage.rows == 1 && result.rows > 1;
-          Value elements = loadTile(storage, isOfColumns ? column : index, width);
-          if (isTruths(source.getType()))
-            elements = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, elements,
-                                             builder_.integer(elements.getType(), 0));
-          vectors.values.map(argument, elements);
-        }
-      for (Operation &inner : body.without_terminator())
-        if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
-          emitted = failed(vectors.emit(inner)) ? failure() : emitted;
-      Value value = vectors.of(cast<tile::YieldOp>(body.getTerminator()).getValues().front());
-      storeTile(conversion ? converted(conversion, value, result) : value, result, index);
-      SmallVector<Value> next;
-      for (auto [reduction, before] : llvm::zip_equal(rowReductions, carried))
-        next.push_back(reduction.combine(value, before));
-      return next;
-    });
-    for (auto [reduce, reduction, last] : llvm::zip_equal(reductions, rowReductions, lanes))
+      partials.push_back(reduction.neutral(width));
+    partials =
+        builder_.loop(result.columns, width, partials, [&](Value column, ValueRange carried) {
+          VectorBody vectors{*this, varying, width, {}};
+          Value index = builder_.multiplyAdd(row, result.columns, column);
+          Value start = arith::TruncIOp::create(builder_, builder_.getI32Type(), column);
+          vectors.values.map(oneExtent ? rowArgument : columnArgument,
+                             builder_.add(builder_.splat(start, width), builder_.iota(width)));
+          for (auto [argument, source] : llvm::zip(body.getArguments(), op.getSources()))
+            if (varying.contains(argument)) {
+              const TileStorage &storage = storageOf(source);
+              bool isOfColumns = storage.rows == 1 && result.rows > 1;
+              Value elements = loadTile(storage, isOfColumns ? column : index, width);
+              if (isTruths(source.getType()))
+                elements = arith::CmpIOp::create(builder_, arith::CmpIPredicate::ne, elements,
+                                                 builder_.integer(elements.getType(), 0));
+              vectors.values.map(argument, elements);
+            }
+          for (Operation &inner : body.without_terminator())
+            if (inner.getNumResults() == 1 && varying.contains(inner.getResult(0)))
+              emitted = failed(vectors.emit(inner)) ? failure() : emitted;
+          Value value = vectors.of(cast<tile::YieldOp>(body.getTerminator()).getValues().front());
+          storeTile(conversion ? converted(conversion, value, result) : value, result, index);
+          SmallVector<Value> next;
+          for (auto [reduction, before] : llvm::zip_equal(rowReductions, carried))
+            next.push_back(reduction.combine(value, before));
+          return next;
+        });
+    for (auto [reduce, reduction, last] : llvm::zip_equal(reductions, rowReductions, partials))
       storeTile(reduction.fold(last), reduced_[reduce], row);
   });
   tiles_[op.getResult()] = result;
@@ -268,7 +269,7 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
 
 Value KernelLowering::converted(tile::ConvertOp op, Value value, const TileStorage &storage) {
   Type element = cast<tile::TileType>(op.getResult().getType()).getElementType();
-  if (element.isF32()) // what was rounded stays as it is
+  if (element.isF32()) // a value that was rounded before is exact in f32
     return value;
   Value rounded = roundTo(builder_, unit_, element, value);
   return storage.element.isF32() ? rounded : toBits(builder_, unit_, element, rounded);

@@ -45,14 +45,14 @@ Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Valu
   } else {
     index = builder_.multiply(outer, slots_[slots.strides[0]]);
     index = builder_.add(index, builder_.multiply(wide(block.head), slots_[slots.strides[1]]));
-    bool hasRowStride = slots.strides.size() > 2; // else a row is one number
+    bool hasRowStride = slots.strides.size() > 2; // otherwise a row is one number
     index = builder_.add(index, hasRowStride ? builder_.multiply(position, slots_[slots.strides[2]])
                                              : position);
   }
   return builder_.address(slots_[slots.data], element, index);
 }
 
-/// What the table of pages says of the position, in the line of batch `batch` (i32).
+/// The table's entry for the page of `position`, in the line of batch `batch` (i32).
 static Value pageAt(CodeBuilder &builder, tile::PagedOp op, const ViewSlots &table,
                     ArrayRef<Value> slots, Value batch, Value position) {
   Value rows = builder.i64(*op.getView().getType().getStaticExtent(2));
@@ -69,7 +69,7 @@ std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op, Value posi
   const ViewSlots &table =
       signature_.view(cast<BlockArgument>(Value(op.getTable())).getArgNumber());
   Value page = pageAt(builder_, op, table, slots_, scalar(op.getBatch()), position);
-  // A table that is wrong must not lead out of the pool.
+  // A wrong table must not lead to an address outside of the pool.
   Value pages =
       slots_[signature_.view(cast<BlockArgument>(Value(op.getView())).getArgNumber()).extents[0]];
   page = arith::MinSIOp::create(builder_, page,
@@ -98,7 +98,7 @@ void KernelLowering::forEachRow(Value view, Value blockValue, int64_t rows,
   if (heads == 1)
     return builder_.loop(none, positions, 1,
                          [&](Value row) { body(row, rowAddress(view, block, row)); });
-  // The heads from the block's first to the last of its key/value head.
+  // The heads that exist: from the block's first head to the last one of its key/value head.
   Value sharing = arith::DivUIOp::create(builder_, extents_.H, extents_.Hkv);
   Value inSharing = arith::RemUIOp::create(builder_, block.head, sharing);
   Value left = arith::SubIOp::create(builder_, sharing, inSharing);
@@ -121,10 +121,10 @@ int64_t columnsOfView(TypedValue<tile::ViewType> view, int64_t columns) {
 }
 
 namespace {
-/// What products read a loaded tile as.
+/// How products read a loaded tile.
 struct RightUses {
   bool asItIs = false, transposed = false; ///< as their right operand
-  bool others = false;                     ///< or something else reads it
+  bool others = false;                     ///< whether another op reads it
 
   explicit RightUses(tile::LoadOp op) {
     bool isWhole = !op.getColumns() && op.getBlock().getType().getHeadCount() == 1 &&
@@ -140,7 +140,7 @@ struct RightUses {
 };
 } // namespace
 
-// Squares of rows that exist; the rest one element at a time.
+// Loads and transposes squares of rows that exist, and the remaining rows element by element.
 void KernelLowering::lowerTransposedLoad(tile::LoadOp op) {
   TileStorage shape = shapeOf(op.getTile().getType());
   Type element = op.getView().getType().getElementType(), stored = storageType(element);
@@ -158,9 +158,9 @@ void KernelLowering::lowerTransposedLoad(tile::LoadOp op) {
   Value existing = existingRows(block, shape.rows);
   Value rest = arith::RemUIOp::create(builder_, existing, builder_.i64(width));
   Value whole = arith::SubIOp::create(builder_, existing, rest);
-  auto load = [&](Value row, Value column, int64_t lanes) {
+  auto load = [&](Value row, Value column, int64_t length) {
     Value address = builder_.address(rowAddress(op.getView(), block, row), stored, column);
-    Type bits = lanes ? Type(CodeBuilder::vectorOf(stored, lanes)) : stored;
+    Type bits = length ? Type(CodeBuilder::vectorOf(stored, length)) : stored;
     Value loaded = builder_.load(bits, address);
     return isOfPairs ? loaded : toFloat(builder_, unit_, element, loaded);
   };
@@ -216,21 +216,21 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   Value none = builder_.i64(0), all = builder_.i64(columns);
   bool isPacked = op.getBlock().getType().getHeadCount() > 1;
 
-  auto load = [&](Value row, Value address, Value low, Value high, int64_t lanes) {
-    Type bits = CodeBuilder::vectorOf(storageType(element), lanes);
-    builder_.loop(low, high, lanes, [&](Value column) {
+  auto load = [&](Value row, Value address, Value low, Value high, int64_t length) {
+    Type bits = CodeBuilder::vectorOf(storageType(element), length);
+    builder_.loop(low, high, length, [&](Value column) {
       Value loaded = builder_.load(bits, builder_.address(address, storageType(element), column));
       storeTile(pairProduct ? loaded : toFloat(builder_, unit_, element, loaded), tile,
                 place(row, column));
     });
   };
-  auto clear = [&](Value row, Value low, int64_t lanes) {
-    Type vector = CodeBuilder::vectorOf(tile.element, lanes);
+  auto clear = [&](Value row, Value low, int64_t length) {
+    Type vector = CodeBuilder::vectorOf(tile.element, length);
     Value zero = pairProduct ? builder_.integer(vector, 0) : builder_.real(vector, 0.0f);
-    builder_.loop(low, all, lanes,
+    builder_.loop(low, all, length,
                   [&](Value column) { storeTile(zero, tile, place(row, column)); });
   };
-  if (isPacked) // rows that do not exist lie between those that do
+  if (isPacked) // rows that do not exist lie between rows that do, so clear all rows first
     builder_.loop(rows, 1, [&](Value row) { clear(row, none, width); });
   forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
     if (!op.getColumns()) {
@@ -242,7 +242,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
         clear(row, builder_.i64(had), std::gcd(columns - had, rest));
       return;
     }
-    // Whole vectors of the columns that exist, then the last ones one by one.
+    // Load whole vectors of the columns that exist, then the remaining ones one by one.
     BlockCoordinates of = blocks_.lookup(op.getColumns());
     Value first = arith::ExtSIOp::create(builder_, builder_.getI64Type(), of.first);
     address = builder_.address(address, storageType(element), first);
@@ -256,7 +256,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   if (!isPacked)
     builder_.loop(rowsInMemory(op.getView(), blocks_.lookup(op.getBlock()), rows),
                   builder_.i64(rows), 1, [&](Value row) { clear(row, none, width); });
-  if (uses.transposed) // once, and not for each product
+  if (uses.transposed) // once, instead of once for each product
     transposed_[op.getTile()] = transpose(tile);
 }
 
@@ -269,9 +269,9 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   int64_t width = unit_.widthFor(columns);
   int64_t has = columnsOfView(op.getView(), columns), whole = has / width * width;
 
-  auto store = [&](Value row, Value address, int64_t low, int64_t high, int64_t lanes) {
-    builder_.loop(builder_.i64(low), builder_.i64(high), lanes, [&](Value column) {
-      Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), lanes);
+  auto store = [&](Value row, Value address, int64_t low, int64_t high, int64_t length) {
+    builder_.loop(builder_.i64(low), builder_.i64(high), length, [&](Value column) {
+      Value value = loadTile(tile, builder_.multiplyAdd(row, columns, column), length);
       builder_.store(toBits(builder_, unit_, element, value),
                      builder_.address(address, storageType(element), column));
     });
@@ -285,7 +285,7 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   forEachRow(op.getView(), op.getBlock(), rows, [&](Value row, Value address) {
     if (!paged)
       return storeRow(row, address);
-    // Not into a page that is another sequence's, where the table names none.
+    // If the table names no page of the pool, the row must not go to another sequence's page.
     Value first = arith::ExtSIOp::create(builder_, builder_.getI64Type(),
                                          blocks_.lookup(op.getBlock()).first);
     Value position = builder_.add(first, row);
@@ -303,7 +303,7 @@ void KernelLowering::lowerStore(tile::StoreOp op) {
   });
 }
 
-/// Other threads may add to the same rows.
+/// Atomic, because other threads may add to the same rows.
 void KernelLowering::lowerAccumulate(tile::AccumulateOp op) {
   const TileStorage &tile = storageOf(op.getTile());
   Type element = op.getView().getType().getElementType();
@@ -317,7 +317,7 @@ void KernelLowering::lowerAccumulate(tile::AccumulateOp op) {
   });
 }
 
-// All lanes of a gather are read where no extent is 0, and none where one is.
+// A gather reads all of its elements if no extent is 0, and none if one is.
 Value KernelLowering::lowerRead(tile::ReadOp op, ValueRange indices) {
   const ViewSlots &slots = signature_.view(cast<BlockArgument>(Value(op.getView())).getArgNumber());
   Type element = op.getView().getType().getElementType(), stored = storageType(element);

@@ -3,11 +3,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// AVX512-BF16 multiplies pairs: sum += a[2x] b[2x] + a[2x + 1] b[2x + 1], with both factors of
-// either in one lane of 32 bits. So the left operand stays as it stands in memory, row by row in 16
-// bits; of the right one lane holds two neighbours of a column. For a transposed operand that is a
-// transposition of pairs, else two rows are interleaved. The product's loop is that of f32
-// (LowerDot.cpp), over lanes of pairs.
+// AVX512-BF16 multiplies pairs: sum += a[2x] b[2x] + a[2x + 1] b[2x + 1]. Each operand has the two
+// factors in one vector element of 32 bits. So the left operand can stay in 16 bits and in memory
+// order, row by row. The right operand needs two neighbours of a column in one vector element. For
+// a transposed operand that is a transposition of pairs; otherwise two rows are interleaved. The
+// loop of the product is that of f32 (LowerDot.cpp), with pairs as vector elements.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/host/KernelLowering.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// Loads whose rows are all of one head, without a limit of columns.
+/// Whether a load brings rows of a rank-4 view without a limit of columns.
 static bool isWholeLoad(tile::LoadOp load) {
   return load && !load.getColumns() && load.getView().getType().getRank() == 4;
 }
@@ -51,7 +51,7 @@ TileStorage KernelLowering::asPairs(TileStorage storage) {
   return storage;
 }
 
-/// Two rows of the view in each row of the tile; what does not exist is 0.
+/// Puts two rows of the view into each row of the tile. Rows and columns that do not exist are 0.
 void KernelLowering::lowerInterleavedLoad(tile::LoadOp op) {
   TileStorage shape = shapeOf(op.getTile().getType());
   TileStorage tile = allocatePanels(shape.rows / 2, shape.columns, builder_.getI32Type());
@@ -60,13 +60,13 @@ void KernelLowering::lowerInterleavedLoad(tile::LoadOp op) {
   int64_t had = columnsOfView(op.getView(), tile.columns);
   int64_t width = unit_.widthFor(std::gcd(tile.columns, had));
   Type bits = CodeBuilder::vectorOf(builder_.getI16Type(), width);
-  Type lanes = CodeBuilder::vectorOf(builder_.getI32Type(), width);
+  Type words = CodeBuilder::vectorOf(builder_.getI32Type(), width);
   auto halves = [&](Value row, Value column) -> Value {
     Value address = rowAddress(op.getView(), block, row);
     Value loaded = builder_.load(bits, builder_.address(address, builder_.getI16Type(), column));
-    return arith::ExtUIOp::create(builder_, lanes, loaded);
+    return arith::ExtUIOp::create(builder_, words, loaded);
   };
-  Value zero = builder_.integer(lanes, 0);
+  Value zero = builder_.integer(words, 0);
   auto fill = [&](Value low, Value high, llvm::function_ref<Value(Value row, Value column)> pair) {
     builder_.loop(low, high, 1, [&](Value row) {
       builder_.loop(had, width, [&](Value column) {
@@ -82,7 +82,7 @@ void KernelLowering::lowerInterleavedLoad(tile::LoadOp op) {
   fill(builder_.i64(0), whole, [&](Value row, Value column) -> Value {
     Value first = builder_.multiply(row, builder_.i64(2));
     Value high = arith::ShLIOp::create(builder_, halves(builder_.add(first, one), column),
-                                       builder_.integer(lanes, 16));
+                                       builder_.integer(words, 16));
     return arith::OrIOp::create(builder_, halves(first, column), high);
   });
   fill(whole, begun, [&](Value row, Value column) {
@@ -102,13 +102,13 @@ Value KernelLowering::multiplyPairs(Value a, Value b, Value sum) {
                                          operands)
         .getResult(0);
   }
-  // The same without the instruction.
-  auto half = [&](Value lanes, bool isHigh) -> Value {
-    Type type = lanes.getType();
+  // Without the instruction: two products in f32.
+  auto half = [&](Value words, bool isHigh) -> Value {
+    Type type = words.getType();
     Value bits =
         isHigh
-            ? arith::AndIOp::create(builder_, lanes, builder_.integer(type, 0xffff0000)).getResult()
-            : arith::ShLIOp::create(builder_, lanes, builder_.integer(type, 16));
+            ? arith::AndIOp::create(builder_, words, builder_.integer(type, 0xffff0000)).getResult()
+            : arith::ShLIOp::create(builder_, words, builder_.integer(type, 16));
     return arith::BitcastOp::create(builder_, sum.getType(), bits);
   };
   for (bool isHigh : {false, true})

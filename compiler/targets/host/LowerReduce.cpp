@@ -41,17 +41,18 @@ Value RowReduction::combine(Value a, Value b) {
   return arith::SelectOp::create(*builder_, arith::CmpFOp::create(*builder_, wins, a, b), a, b);
 }
 
-// The upper half onto the lower until one lane is left.
-Value RowReduction::fold(Value lanes) {
-  for (int64_t half = cast<VectorType>(lanes.getType()).getDimSize(0) / 2; half > 0; half /= 2) {
+// Combines the upper half with the lower half until one element is left.
+Value RowReduction::fold(Value partials) {
+  for (int64_t half = cast<VectorType>(partials.getType()).getDimSize(0) / 2; half > 0; half /= 2) {
     SmallVector<int32_t> low, high;
-    for (int32_t lane = 0; lane < half; ++lane) {
-      low.push_back(lane);
-      high.push_back(lane + int32_t(half));
+    for (int32_t index = 0; index < half; ++index) {
+      low.push_back(index);
+      high.push_back(index + int32_t(half));
     }
-    lanes = combine(builder_->shuffle(lanes, lanes, low), builder_->shuffle(lanes, lanes, high));
+    partials = combine(builder_->shuffle(partials, partials, low),
+                       builder_->shuffle(partials, partials, high));
   }
-  return LLVM::ExtractElementOp::create(*builder_, lanes, builder_->i64(0));
+  return LLVM::ExtractElementOp::create(*builder_, partials, builder_->i64(0));
 }
 
 void KernelLowering::lowerReduce(tile::ReduceOp op) {
@@ -71,15 +72,15 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
   TileStorage source = storageOf(op.getSource());
   int64_t width = unit_.widthFor(source.columns);
   builder_.loop(source.rows, 1, [&](Value row) {
-    Value lanes = builder_
-                      .loop(source.columns, width, reduction.neutral(width),
-                            [&](Value column, ValueRange carried) -> SmallVector<Value> {
-                              Value index = builder_.multiplyAdd(row, source.columns, column);
-                              Value value = loadTile(source, index, width);
-                              return {reduction.combine(value, carried[0])};
-                            })
-                      .front();
-    storeTile(reduction.combine(loadTile(start, row, 0), reduction.fold(lanes)), result, row);
+    Value partials = builder_
+                         .loop(source.columns, width, reduction.neutral(width),
+                               [&](Value column, ValueRange carried) -> SmallVector<Value> {
+                                 Value index = builder_.multiplyAdd(row, source.columns, column);
+                                 Value value = loadTile(source, index, width);
+                                 return {reduction.combine(value, carried[0])};
+                               })
+                         .front();
+    storeTile(reduction.combine(loadTile(start, row, 0), reduction.fold(partials)), result, row);
   });
 }
 

@@ -24,7 +24,7 @@ using namespace mlir;
 
 namespace tesela {
 
-/// Loops become branches, arithmetic becomes instructions.
+/// Converts loops to branches and arithmetic to LLVM instructions.
 static LogicalResult convertLoops(ModuleOp module) {
   MLIRContext *context = module.getContext();
   LLVMTypeConverter converter(context);

@@ -12,8 +12,8 @@
 
 namespace tesela {
 
-/// Replaces the core (see HostTarget.h) by functions in the LLVM dialect for CPUs
-/// with these vectors, and gives the bytes of scratch that each of them gets along with.
+/// Replaces the core (see HostTarget.h) by functions in the LLVM dialect for CPUs with such
+/// vectors. Returns the bytes of scratch memory that each of the functions needs at most.
 Result<int64_t> lowerToLLVMDialect(mlir::ModuleOp core, const VectorUnit &unit);
 
 } // namespace tesela

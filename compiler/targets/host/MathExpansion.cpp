@@ -14,7 +14,7 @@ namespace tesela {
 
 namespace {
 
-/// f32 and i32 arithmetic on values of one shape.
+/// Operations in f32 and i32 on values of one shape.
 class Expansion {
 public:
   Expansion(CodeBuilder &builder, Type type, const VectorUnit &unit)
@@ -54,15 +54,15 @@ private:
   bool fma_;
 };
 
-/// 2^x = 2^(n-1) · 2·2^f, n the nearest integer; the polynomial is twice that of Cephes' exp2f.
-/// The halved power is a normal number for every finite result; for the least n it is 0.
+/// 2^x = 2^(n-1) · 2·2^f, where n is the integer nearest to x. The polynomial is twice that of
+/// Cephes' exp2f. 2^(n-1) is a normal number for every finite result; for the least n it is 0.
 Value Expansion::exp2(Value x) {
   using enum arith::CmpFPredicate;
-  // At these bounds the result is infinity and 0; NaN passes both comparisons.
+  // At these bounds the results are infinity and 0. NaN passes both comparisons unchanged.
   x = select(OGT, x, real(128.0f), real(128.0f), x);
   x = select(OLT, x, real(-126.0f), real(-126.0f), x);
-  // Adding 1.5 · 2^23 leaves the nearest integer in the lowest bits, here the exponent of 2^(n-1)
-  // with its bias. What stands above is shifted out.
+  // Adding 1.5 · 2^23 puts the nearest integer into the lowest bits. Here these bits are the biased
+  // exponent of 2^(n-1). The shift drops all bits above.
   Value magic = real(0x1.8p23f + 126);
   Value rounded = add(x, magic);
   Value power = asFloat(shiftLeft(asInteger(rounded), 23));
@@ -73,7 +73,7 @@ Value Expansion::exp2(Value x) {
   return multiply(twice, power);
 }
 
-/// x = 2^e · m with m in [√½, √2); log₂ m = 2/ln 2 · artanh((m - 1) / (m + 1)), by its series.
+/// x = 2^e · m with m in [√½, √2), and log₂ m = 2/ln 2 · artanh((m - 1) / (m + 1)), by its series.
 Value Expansion::log2(Value x) {
   using enum arith::CmpFPredicate;
   Value zero = real(0.0f), smallestNormal = real(0x1p-126f);

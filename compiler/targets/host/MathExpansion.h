@@ -11,10 +11,10 @@
 
 namespace tesela {
 
-/// Replaces math.exp2 and math.log2 of f32, scalars and vectors, inside `root` by
-/// arithmetic that keeps the vectors whole. exp2 within 1.5 units of the last place, results below
-/// 2^-125.5 are 0, as on GPUs below 2^-126; log2 within 2.5. Else zeros, subnormal numbers,
-/// infinities and NaN as IEEE 754 recommends for both functions.
+/// Replaces math.exp2 and math.log2 of f32 inside `root`, for scalars and vectors, by arithmetic on
+/// the whole vector. exp2 is within 1.5 units in the last place; results below 2^-125.5 are 0 (on
+/// GPUs below 2^-126). log2 is within 2.5 units. Zeros, subnormal numbers, infinities and NaN give
+/// what IEEE 754 recommends for both functions.
 void expandMath(mlir::Operation *root, const VectorUnit &unit);
 
 } // namespace tesela

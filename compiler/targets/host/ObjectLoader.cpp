@@ -1,4 +1,4 @@
-//===- ObjectLoader.cpp - Host code made callable ---------------*- C++ -*-===//
+//===- ObjectLoader.cpp - Makes host code callable --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,7 @@ struct HostCode::Session {
   }
   ~Session() { consumeError(execution.endSession()); }
 
-  std::mutex mutex; ///< of `report`
+  std::mutex mutex; ///< guards `report`
   std::string report;
   ExecutionSession execution;
   ObjectLinkingLayer linker;
@@ -40,8 +40,8 @@ struct HostCode::Session {
 HostCode::HostCode(std::unique_ptr<Session> session) : session_(std::move(session)) {}
 HostCode::~HostCode() = default;
 
-/// All that generated code may call. On CPUs without an instruction for it, LLVM
-/// calls the C library's function.
+/// Defines all functions that generated code may call. On CPUs without an instruction for an
+/// operation LLVM calls the C library's function.
 static llvm::Error defineLibraryFunctions(ExecutionSession &session, JITDylib &library) {
   auto symbol = [](auto *function) {
     return ExecutorSymbolDef(ExecutorAddr::fromPtr(function),
@@ -56,7 +56,7 @@ static llvm::Error defineLibraryFunctions(ExecutionSession &session, JITDylib &l
   }));
 }
 
-/// What JITLink takes for granted.
+/// Checks what JITLink assumes without checking.
 static Status checkObject(MemoryBufferRef buffer) {
   Error damaged(Code::inputOutput, "the host code is no object file of this machine; remove the "
                                    "cached artifact and compile again");
@@ -77,7 +77,7 @@ Result<std::shared_ptr<HostCode>> HostCode::load(std::string_view object) {
                  "the host code could not be linked: " + toString(std::move(error)) +
                      "; remove the cached artifact and compile again");
   };
-  // A copy: the linker wants an aligned buffer of its own.
+  // The linker needs an aligned buffer of its own, so copy the object.
   std::unique_ptr<MemoryBuffer> buffer =
       MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "kernel");
   if (Status status = checkObject(*buffer); !status)

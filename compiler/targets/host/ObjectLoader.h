@@ -1,4 +1,4 @@
-//===- ObjectLoader.h - Host code made callable -----------------*- C++ -*-===//
+//===- ObjectLoader.h - Makes host code callable ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,20 +14,20 @@
 
 namespace tesela {
 
-/// A host kernel. `arguments[i]` points at slot i's value, `item` is the work
-/// item, `scratch` is this worker's own, aligned to 64 bytes (see Artifact.h).
+/// A host kernel (see Artifact.h). `arguments[i]` points to the value of slot i. `item` is the work
+/// item. `scratch` is memory of this worker alone, aligned to 64 bytes.
 using HostKernel = void(const void *const *arguments, int64_t item, void *scratch);
 
-/// Linked code in this process; it is unmapped with the last reference, so its
-/// kernels must not run then. All functions may be called from any thread.
+/// Linked code in this process. It is unmapped with the last reference, and no kernel of it may run
+/// then. All functions may be called from any thread.
 class HostCode {
 public:
-  /// Links an object file that hostObject made. A damaged one is an error
-  /// (Code::inputOutput); callers check a checksum first.
+  /// Links an object file that hostObject made. A damaged file is an error (Code::inputOutput), but
+  /// not every damage is found: callers check a checksum first.
   static Result<std::shared_ptr<HostCode>> load(std::string_view object);
   ~HostCode();
 
-  /// The kernel named `symbol`; Code::notFound where the object has none.
+  /// The kernel named `symbol`; Code::notFound if the object has none.
   Result<HostKernel *> find(const std::string &symbol) const;
 
 private:

@@ -10,17 +10,17 @@
 
 namespace tesela {
 
-/// What tile.reduce does with a row of f32 or i32, in vectors: each lane has a value of its own,
-/// which begins as `neutral`, and the lanes are folded into one at the row's end.
+/// What tile.reduce does with a row of f32 or i32, in vectors: each vector element has a value of
+/// its own, which starts as `neutral`, and all are folded into one at the end of the row.
 class RowReduction {
 public:
   RowReduction(CodeBuilder &builder, tile::ReduceOp op);
 
   mlir::Value neutral(int64_t width);
-  /// Of two values or vectors. max: what compares greater wins, so NaN, which does not, loses.
+  /// Combines two values or vectors. max: the larger one wins, and a number wins against NaN.
   mlir::Value combine(mlir::Value a, mlir::Value b);
-  /// The scalar of a vector, whose width is a power of two.
-  mlir::Value fold(mlir::Value lanes);
+  /// Folds a vector, whose width must be a power of two, into a scalar.
+  mlir::Value fold(mlir::Value partials);
 
 private:
   CodeBuilder *builder_;

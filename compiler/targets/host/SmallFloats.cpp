@@ -15,7 +15,7 @@ namespace tesela {
 
 namespace {
 
-/// `bits` with the lowest `count` bits rounded away, ties to even.
+/// Rounds away the lowest `count` bits of `bits`, to nearest, ties to even.
 Value roundAway(FloatBits &b, Value bits, uint32_t count) {
   Value odd = b.mask(b.right(bits, count), 1);
   Value up = b.add(b.add(bits, odd), b.number((1u << (count - 1)) - 1));
@@ -24,8 +24,8 @@ Value roundAway(FloatBits &b, Value bits, uint32_t count) {
 
 constexpr uint32_t signBit = 0x80000000, magnitudeBits = 0x7fffffff, infinity = 0x7f800000;
 
-/// Without F16C: exponents are rebiased by a multiplication, which also makes
-/// f16's subnormal numbers normal.
+/// For CPUs without F16C: a multiplication rebiases the exponents, and also makes f16's subnormal
+/// numbers normal.
 Value halfToFloat(FloatBits &b, Value bits16) {
   Value h = b.widen(bits16);
   Value magnitude = b.left(b.mask(h, 0x7fff), 13);
@@ -50,7 +50,7 @@ Value roundToHalf(CodeBuilder &builder, FloatBits &b, Value value) {
   Value magnitude = b.mask(bits, magnitudeBits);
   Value normal = roundAway(b, magnitude, 13);
   normal = b.select(b.atLeast(normal, 0x47800000), b.number(infinity), normal); // 2^16
-  // Below 2^-14 the unit is 2^-24, which is the unit of [0.5, 1) in f32.
+  // Below 2^-14 the unit of f16 is 2^-24, which is the unit of [0.5, 1) in f32.
   Value shifted = arith::AddFOp::create(builder, b.asFloat(magnitude), b.real(0.5f));
   Value subnormal = b.asInteger(arith::SubFOp::create(builder, shifted, b.real(0.5f)));
   Value finite = b.select(b.atLeast(magnitude, 0x38800000), normal, subnormal);

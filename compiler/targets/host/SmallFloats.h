@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tiles of f16, bf16 and e4m3 hold f32 values that the format has. Conversions work on
-// scalars and vectors and never become calls into a run-time library.
+// Tiles of f16, bf16 and e4m3 hold f32 values that the format can represent. The conversions work
+// on scalars and vectors and never become calls of a run-time library.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_HOST_SMALLFLOATS_H
@@ -15,14 +15,14 @@
 
 namespace tesela {
 
-/// The type that a value of `element` is stored as: i16 for f16 and bf16, i8 for e4m3.
+/// The type in which memory holds a value of `element`: i16 for f16 and bf16, i8 for e4m3.
 mlir::Type storageType(mlir::Type element);
 
-/// Bits of `element` (of storageType) as f32; exact.
+/// The value, as f32, of bits of `element` (of type storageType); exact.
 mlir::Value toFloat(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
                     mlir::Value bits);
 
-/// The bits in `element` of an f32 value that the format has; exact.
+/// The bits, in `element`, of an f32 value that the format can represent; exact.
 mlir::Value toBits(CodeBuilder &builder, const VectorUnit &unit, mlir::Type element,
                    mlir::Value value);
 

@@ -40,7 +40,7 @@ TileStorage KernelLowering::placeOver(Value operand, Operation *op, Type result)
 bool KernelLowering::diesAt(Value value, Operation *op) {
   if (llvm::count(op->getOperands(), value) > 1)
     return false;
-  // A loop around `op` but inside the value's scope comes back for it.
+  // If a loop stands around `op` inside of the value's scope, its next iteration reads the value.
   for (Operation *around = op->getParentOp(); around != value.getParentRegion()->getParentOp();
        around = around->getParentOp())
     if (isa<scf::ForOp>(around))
@@ -52,7 +52,7 @@ bool KernelLowering::diesAt(Value value, Operation *op) {
       Operation *other = around->getBlock()->findAncestorOpInBlock(*user);
       if (!other)
         continue;
-      // The other side of a branch does not run after this one; a body of `op` itself does.
+      // The other side of a branch does not run after this side. A body of `op` itself does.
       if (other == around ? around == op : around->isBeforeInBlock(other))
         return false;
       break;

@@ -14,13 +14,13 @@ namespace tesela {
 
 namespace {
 struct Row {
-  std::vector<llvm::StringRef> needs; ///< LLVM's names of features
+  std::vector<llvm::StringRef> needs; ///< required features, by LLVM's names
   VectorUnit unit;
 };
 } // namespace
 
-/// The best first. A register block has as many sums as its registers leave room for, so that the
-/// latency of a multiply-add (4 cycles, two at a time: 8 sums at least) is hidden and few loads
+/// The best unit comes first. A register block has as many sums as the registers allow. So the
+/// latency of multiply-adds (4 cycles, two at a time: at least 8 sums) is hidden, and few loads
 /// serve many products (docs/decisions/host-target.md).
 static const std::vector<Row> &table() {
   static const std::vector<Row> rows = {
@@ -47,21 +47,21 @@ static const std::vector<Row> &table() {
   return rows;
 }
 
-/// What a CPU's features do not tell.
+/// Facts about a CPU that its features do not tell.
 struct CpuFacts {
-  std::string_view name; ///< LLVM's
+  std::string_view name; ///< LLVM's name
   bool arePairsFast;
 };
 
-/// Of CPUs with AVX512-BF16. Of others nothing is known, and they go without.
+/// CPUs with AVX512-BF16. For CPUs that are not listed, pairs count as slow.
 static constexpr CpuFacts cpus[] = {
-    // VDPBF16PS runs at half the rate of a multiply-add: 174 instead of 244 GFLOP/s with pairs
-    // (docs/performance.md).
+    // VDPBF16PS runs at half the rate of a multiply-add: 174 GFLOP/s with pairs, 244 without
+    // (docs/log/2026-11-23-host-cpu.md).
     {"cooperlake", false},
     {"sapphirerapids", false},
     {"emeraldrapids", false},
     {"graniterapids", false},
-    // At the same rate: a window at D 128 takes 1.88 ms with pairs, 3.29 ms without.
+    // VDPBF16PS runs at the same rate: a window at D 128 takes 1.88 ms with pairs, 3.29 without.
     {"znver4", true},
     {"znver5", true},
 };

@@ -25,7 +25,7 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
       kernel.emitError() << "expected a kernel with the attribute 'schedule', a #tile.schedule";
       return signalPassFailure();
     }
-    // One pass runs on one kernel after the other.
+    // The same pass object runs on several kernels, so reset its state.
     schedule = kernel.getScheduleAttr().getChoices();
     shares.clear();
     bufferOf.clear();
@@ -42,10 +42,10 @@ struct PipeAssignFragments : impl::PipeAssignFragmentsBase<PipeAssignFragments> 
 private:
   //===--- encodings --------------------------------------------------------===//
 
-  /// The row tiles that hold shares of a sum: what `tile.reduce add` gives, what it starts from,
-  /// and what maps and loops make of them.
+  /// Finds the row tiles that hold shares of a sum: results of `tile.reduce add`, their starting
+  /// values, and what maps and loops compute from them.
   void findShares() {
-    // A constant may be the start of a reduction and something else besides: then it is two.
+    // A constant that starts a reduction and has other uses is split in two.
     getOperation().walk([](tile::ReduceOp reduce) {
       Operation *start = reduce.getStart().getDefiningOp<tile::ConstantOp>();
       if (reduce.givesShares() && start && !start->hasOneUse())
@@ -87,7 +87,7 @@ private:
     }
   }
 
-  /// All that the index-th result of a loop or a branch is one with.
+  /// Marks all values that the index-th result of a loop or a branch shares its encoding with.
   static void markTied(Operation *op, unsigned index, llvm::function_ref<void(Value)> mark) {
     mark(op->getResult(index));
     if (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -120,8 +120,9 @@ private:
         for (Block &block : region)
           llvm::for_each(block.getArguments(), encode);
     });
-    // Left operands in registers come in the operand's encoding. A warp has but a part of the
-    // columns of one that is cut, whose columns are the depth: that goes through shared memory.
+    // Left operands in registers get the operand encoding. An exception are tiles that are cut: a
+    // warp has only some of their columns, which are the depth of the product. They go through
+    // shared memory.
     getOperation().walk([&](tile::DotOp dot) {
       if (dot.getA().getDefiningOp<tile::LoadOp>() || dot.getLeftTransposed())
         return;
@@ -195,7 +196,7 @@ private:
         }
       load.replaceAllUsesWith(tile);
     }
-    for (tile::LoadOp load : loads) // only now: a builder may stand at one of them
+    for (tile::LoadOp load : loads) // not earlier: a builder may stand at one of them
       load.erase();
   }
 
@@ -210,7 +211,7 @@ private:
       if (loads.empty())
         continue;
       if (!isa<scf::ForOp>(block->getParentOp())) {
-        // Each load starts where it stands and is awaited where it is needed.
+        // Each load starts where it stands and is awaited in front of its first use.
         for (tile::LoadOp load : loads) {
           Operation *first = nullptr;
           for (Operation *user : load->getUsers()) {
@@ -222,7 +223,7 @@ private:
         }
         continue;
       }
-      // The top of a loop's body: behind the last block that the loads need.
+      // All loads start at the top of the loop's body, behind the last value that they need.
       Operation *lastNeeded = nullptr;
       for (tile::LoadOp load : loads)
         for (Value needed : load->getOperands())
@@ -234,14 +235,15 @@ private:
         builder.setInsertionPointAfter(lastNeeded);
       else
         builder.setInsertionPointToStart(block);
-      pipe::BarrierOp::create(builder, loads.front().getLoc()); // the last iteration has read
+      pipe::BarrierOp::create(builder, loads.front().getLoc()); // all have read the last blocks
       bufferGroup(loads, builder, builder);
     }
   }
 
-  /// Tiles of 16-bit elements leave through a buffer, in rows of 16-byte stores. It takes the place
-  /// of one that the kernel has read for the last time. Others go straight from the registers, and
-  /// so do those that are cut, but where warps share the rows by choice.
+  /// Stores tiles of 16-bit elements through a buffer, so that threads store 16 bytes of a row at a
+  /// time. The buffer takes the place of one that the kernel does not read any more. Other tiles
+  /// are stored straight from registers. So are tiles that are cut, unless `product_rows` of the
+  /// schedule cuts them and there is a place.
   void bufferStores() {
     SmallVector<tile::StoreOp> stores;
     getOperation().walk([&](tile::StoreOp store) { stores.push_back(store); });
@@ -264,7 +266,7 @@ private:
     }
   }
 
-  /// A buffer that is read only before `store`, at the kernel's top level, and large enough.
+  /// A buffer that is large enough and is read only in front of `store` at the kernel's top level.
   Value findPlace(tile::StoreOp store, tile::TileType type) {
     auto needed = pipe::BufferType::get(&getContext(), 1, type.getExtent(0), type.getExtent(1),
                                         type.getElementType());
@@ -277,7 +279,7 @@ private:
                       Operation *ancestor = block->findAncestorOpInBlock(*user);
                       return ancestor == user && ancestor->isBeforeInBlock(last);
                     });
-      // Slots are read wherever their tile is used.
+      // A slot reads the buffer wherever its tile is used.
       for (Operation *user : buffer.getUsers())
         if (auto slot = dyn_cast<pipe::SlotOp>(user))
           isFree &= llvm::all_of(slot->getUsers(), [&](Operation *reader) {

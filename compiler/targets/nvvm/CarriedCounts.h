@@ -1,4 +1,4 @@
-//===- CarriedCounts.h - Loops that carry more ----------------*- C++ -*-===//
+//===- CarriedCounts.h - Loops that carry more values -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,8 +9,8 @@
 
 namespace tesela::nvvm {
 
-/// Replaces `loop` by one that carries more values, which start as `starts`, behind its own. Each
-/// is yielded as it came: the caller sets what the next iteration gets.
+/// Replaces `loop` by one that also carries values that start as `starts`, behind its own. The body
+/// yields each unchanged: the caller sets what the next iteration gets.
 inline mlir::scf::ForOp carryMore(mlir::scf::ForOp loop, mlir::ValueRange starts) {
   mlir::IRRewriter rewriter(loop);
   auto yields = [](mlir::OpBuilder &, mlir::Location,
@@ -22,8 +22,8 @@ inline mlir::scf::ForOp carryMore(mlir::scf::ForOp loop, mlir::ValueRange starts
           rewriter, starts, /*replaceInitOperandUsesInLoop=*/false, yields));
 }
 
-/// The same of a `scf.while`: `start` comes behind its own values and is passed on as it came. The
-/// caller sets what the next iteration gets.
+/// The same for an `scf.while`: it also carries a value that starts as `start`, behind its own, and
+/// passes it on unchanged. The caller sets what the next iteration gets.
 inline mlir::scf::WhileOp carryMore(mlir::scf::WhileOp loop, mlir::Value start) {
   mlir::OpBuilder builder(loop);
   auto types = llvm::to_vector(loop.getResultTypes());

@@ -1,4 +1,4 @@
-//===- ChipFacts.cpp - What is known of each GPU ----------------*- C++ -*-===//
+//===- ChipFacts.cpp - Facts about each GPU ---------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -6,9 +6,9 @@
 
 namespace tesela {
 
-// A block can have a kilobyte less than a multiprocessor: the driver keeps it.
+// A thread block can have a kilobyte less than a multiprocessor: the driver keeps that kilobyte.
 static constexpr ChipFacts knownChips[] = {
-    // sm, PTX, a block's, a multiprocessor's shared memory, PTX of the chip's own instructions
+    // sm, PTX, shared memory of a thread block and of a multiprocessor, PTX of the chip's own ops
     {80, 76, 163 << 10, 164 << 10},     {86, 76, 99 << 10, 100 << 10},
     {87, 76, 163 << 10, 164 << 10},     {89, 78, 99 << 10, 100 << 10},
     {90, 78, 227 << 10, 228 << 10, 80}, {100, 86, 227 << 10, 228 << 10},

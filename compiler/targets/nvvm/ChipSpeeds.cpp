@@ -6,7 +6,7 @@
 
 namespace tesela {
 
-// The part each row has in mind is named behind it.
+// Behind each row stands the part whose figures it has.
 static constexpr ChipSpeeds knownSpeeds[] = {
     {80, 108, 1.41, 2048, 0, 16, 64, int64_t(40) << 20, 1.6e12},   // A100
     {86, 84, 1.70, 1024, 0, 16, 128, int64_t(6) << 20, 0.77e12},   // A40, RTX 3090 (half of this)

@@ -11,23 +11,23 @@
 
 namespace tesela {
 
-/// What a compute capability does in a clock, for the order in which schedules are tried. Sources:
-/// NVIDIA's architecture whitepapers (dense 16-bit products with f32 sums, the product with the
-/// most multiprocessors that is sold in number); CUDA C++ Programming Guide 13.0, "Arithmetic
-/// Instructions" (f32 and special functions); the H200's as measured (docs/performance.md).
+/// What a compute capability does per clock. It orders the schedules that are tried. Sources:
+/// NVIDIA's architecture whitepapers (dense 16-bit products with f32 sums, of the product with the
+/// most multiprocessors that is widely sold); CUDA C++ Programming Guide 13.0, "Arithmetic
+/// Instructions" (f32 and special functions). The H200 was measured (docs/log).
 struct ChipSpeeds {
   int sm;
   int multiprocessors;
   double gigahertz;
-  double multiplyFlops;  ///< a clock and multiprocessor, by mma.sync
-  double warpgroupFlops; ///< likewise, by wgmma; 0 where there is none
-  double exponentials;   ///< a clock and multiprocessor
-  double additions;      ///< f32 operations a clock and multiprocessor
-  int64_t cacheBytes;    ///< of the second level
-  double bytesPerSecond; ///< of the memory
+  double multiplyFlops;  ///< per clock and multiprocessor, by mma.sync
+  double warpgroupFlops; ///< the same by wgmma; 0 if the chip has no wgmma
+  double exponentials;   ///< per clock and multiprocessor
+  double additions;      ///< f32 operations per clock and multiprocessor
+  int64_t cacheBytes;    ///< bytes of the L2 cache
+  double bytesPerSecond; ///< of device memory
 };
 
-/// The speeds of `sm`; the error lists what is known.
+/// The speeds of `sm`. The error lists the known chips.
 Result<ChipSpeeds> chipSpeeds(int sm);
 
 } // namespace tesela

@@ -69,7 +69,7 @@ std::optional<BooleanReduction> BooleanReduction::of(scf::ForOp loop) {
   return BooleanReduction{join->getOperand(isFirst ? 1 : 0), isAny};
 }
 
-/// `op` itself, or what its operands follow from.
+/// `op` itself if it is a tile.phase, otherwise the one on which its operands depend.
 tile::PhaseOp ColumnWords::findPhase(Operation &op) const {
   if (auto phase = dyn_cast<tile::PhaseOp>(op)) {
     bool isPattern = phase.getColumn() == column && isOfRow(phase.getStart()) &&
@@ -160,9 +160,10 @@ Value ColumnWords::Row::constant(int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
-/// The columns less than `bound`: of the lane's, 2 for each whole 8 and up to 2 of the rest.
+/// The word of the columns less than `bound`. Of each 8 columns a lane has 2: so it has 2 for each
+/// whole 8, and up to 2 of the rest.
 Value ColumnWords::Row::below(Value bound, int64_t index) {
-  // Not less than -6 then, of which there are -2 + 2 columns.
+  // The difference is at least -6; then the count is -2 + 2 = 0 columns.
   Value from = arith::MaxSIOp::create(builder, loc, bound, begin);
   from = arith::SubIOp::create(builder, loc, from, firstColumn);
   Value eights = arith::ShRSIOp::create(builder, loc, from, constant(3));

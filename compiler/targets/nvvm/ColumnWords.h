@@ -3,15 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a row of a fragment a lane holds two neighbouring columns of each eight: 8·g + 2·(lane mod 4)
-// and the next. A word has a bit for each of 32 of them, bit 2·g + 0 or 1: the words of a condition
-// say for which of 128 columns of the tile it holds.
+// A lane holds, of each row of a fragment, two neighbouring columns of each eight: column
+// 8·g + 2·(lane mod 4) and the next. A word has one bit for each of 32 such columns: bit 2·g, or
+// 2·g + 1 for the next one. So the four lanes' words of a condition cover 128 columns of the tile.
 //
-// A formula of bounds of the column (column < u, column >= u with u the same along the row), of
-// conditions that repeat themselves along the row (PeriodicWords.h), of an any() or all() over
-// rounds (MapReductions.cpp) and of truths of the row is computed on words, a few instructions for
-// all elements of a row. An element then tests its bit: seven bits become predicates in one
-// instruction (R2P).
+// Some formulas are computed on words, with a few instructions for all elements of a row. Their
+// terms are bounds of the column (column < u, column >= u with u the same along the row),
+// conditions that repeat along the row (PeriodicWords.h), any() or all() over rounds
+// (MapReductions.cpp), and truths of the row. An element then tests its bit: seven bits become
+// predicates in one instruction (R2P).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_COLUMNWORDS_H
@@ -30,43 +30,43 @@
 
 namespace tesela::nvvm {
 
-/// Whether `loop` is an any() or an all(), of which it joins one condition a round.
+/// Describes `loop` if it is an any() or an all(), which joins one condition per iteration.
 struct BooleanReduction {
-  mlir::Value condition; ///< of a round
+  mlir::Value condition; ///< of an iteration
   bool isAny;
   static std::optional<BooleanReduction> of(mlir::scf::ForOp loop);
 };
 
-/// Which values of a map's body are the same along a row or a column, and which are formulas.
+/// Finds which values of a map's body are the same along a row or a column, and which are formulas.
 class ColumnWords {
 public:
   static constexpr int64_t groupsOfWord = 16;
 
   explicit ColumnWords(tile::MapOp map);
 
-  /// Whether `value` is from outside of the body, or the same for all columns of a row.
+  /// Whether `value` comes from outside of the body or is the same for all columns of a row.
   bool isOfRow(mlir::Value value) const;
-  /// Whether `value` follows from the column alone, or is the same for all elements.
+  /// Whether `value` depends on nothing but the column, or is the same for all elements.
   bool isOfColumn(mlir::Value value) const;
-  /// Whether `op` makes one truth of several: AND, OR, XOR, a choice.
+  /// Whether `op` joins truths to one truth: AND, OR, XOR, select.
   static bool isJoin(mlir::Operation &op);
-  /// The tile.phase that `value` follows from, where all else is the same for all elements; else
-  /// null.
+  /// The tile.phase on which `value` depends, if all else on which it depends is the same for all
+  /// elements; otherwise null.
   tile::PhaseOp phaseOf(mlir::Value value) const { return phases.lookup(value); }
   /// Whether `value` is the same for all elements.
   bool isUniform(mlir::Value value) const { return isOfRow(value) && isOfColumn(value); }
-  /// Whether `value` is an any() or all() whose rounds follow from the row and the column.
+  /// Whether `value` is an any() or all() whose rounds depend on the row and the column.
   bool isReduction(mlir::Value value) const { return reductions.contains(value); }
-  /// Whether `value` is a formula that the columns of a row differ in.
+  /// Whether `value` is a formula that differs between the columns of a row.
   bool isFormula(mlir::Value value) const { return formulas.contains(value); }
 
-  /// What `conditions` need of the row; nothing where they need an element of a source.
+  /// The values of the row that `conditions` need; nothing if they need an element of a source.
   std::optional<llvm::SetVector<mlir::Value>>
   neededOfRow(llvm::ArrayRef<mlir::Value> conditions) const;
-  /// The elements of sources of rows that `value` follows from; nothing where it needs the row's
-  /// number or an element of a tile, or nothing of the row.
+  /// The elements of row sources on which `value` depends. Nothing if it needs the row's number, an
+  /// element of a tile, or no value of the row.
   std::optional<llvm::SetVector<mlir::Value>> heldByRows(mlir::Value value) const;
-  /// The results that follow from the column alone, and from which `value` follows.
+  /// Results that depend on the column alone and on which `value` depends.
   llvm::SmallVector<mlir::Value> neededOfColumn(mlir::Value value) const;
 
   /// The words of one row.
@@ -78,17 +78,17 @@ public:
 
     using Reduced = std::function<mlir::Value(mlir::Value result, int64_t index)>;
 
-    /// `ofRow` gives the row's lowered scalars, `periodic` the word of a condition that phaseOf()
-    /// knows, where its phase begins with `start` (lowered), and `reduced` that of a reduction;
-    /// `firstColumn` is the lane's, `begin` that of the columns which its warp has.
+    /// `ofRow` gives the row's lowered scalars. `periodic` gives the word of a condition that has a
+    /// phaseOf(); its phase starts at `start` (lowered). `reduced` gives the word of a reduction.
+    /// `firstColumn` is the lane's first column, `begin` the first column of its warp.
     Row(const ColumnWords &columns, mlir::OpBuilder &builder, mlir::Location loc,
         mlir::Value firstColumn, mlir::Value begin, OfRow ofRow, Periodic periodic, Reduced reduced)
         : columns(columns), builder(builder), loc(loc), firstColumn(firstColumn), begin(begin),
           ofRow(std::move(ofRow)), periodic(std::move(periodic)), reduced(std::move(reduced)) {}
-    /// Word `index` of `value`: a formula, a truth of the row, or a join of these and of what is
-    /// set.
+    /// Word `index` of `value`: a formula, a truth of the row, or a join of these and of values
+    /// that were set.
     mlir::Value word(mlir::Value value, int64_t index);
-    /// Word `index` of `value`, which is neither, is `word`.
+    /// Sets word `index` of a `value` that is none of these to `word`.
     void set(mlir::Value value, int64_t index, mlir::Value word) { words[{value, index}] = word; }
 
   private:

@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A value for each column (the log-sum of a query, say) that the producer has brought to shared
-// memory takes a quarter of the columns in registers of each lane. Maps read it where they need it
-// instead: two values for four elements, and none of them is held. So the stage is read until the
-// last map has run.
+// A tile with one value for each column (such as the log-sum of each query) takes as many registers
+// of each lane as a quarter of its columns. If the producer has copied the tile to shared memory,
+// maps read the values there when they need them: two values for four elements. So no lane holds
+// them in registers, and the stage is read until the last map has run.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_COLUMNSINPLACE_H
@@ -17,7 +17,7 @@
 
 namespace tesela::nvvm {
 
-/// The tile in shared memory that maps read in the place of `columns`; null where there is none.
+/// The tile in shared memory that maps read instead of `columns`; null if there is none.
 inline mlir::Value readInPlace(mlir::Value columns) {
   auto convert = columns.getDefiningOp<pipe::ConvertOp>();
   auto type = llvm::dyn_cast<tile::TileType>(columns.getType());

@@ -1,4 +1,4 @@
-//===- ConvergentAssembly.cpp - What a whole warp must run ------*- C++ -*-===//
+//===- ConvergentAssembly.cpp - Assembly for whole warps --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@ using namespace llvm;
 
 namespace tesela::nvvm {
 
-/// `instruction`: "shfl.sync.idx.b32", "bar.arrive".
+/// `instruction`: its text with qualifiers, such as "shfl.sync.idx.b32" or "bar.arrive".
 static bool instructionNeedsWholeWarp(StringRef instruction) {
   SmallVector<StringRef> parts;
   instruction.split(parts, '.');

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where several warps have the same rows of a tile (ProductShares.h), each has a part of the
-// columns. Elements are where they always are, but for the first row and the first column of a
-// thread; what is reduced along a row is joined through shared memory.
+// If several warps have the same rows of a tile (ProductShares.h), each has a part of the columns.
+// Only the first row and the first column of a thread differ from those of other tiles. Reductions
+// along a row are joined through shared memory.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
@@ -19,7 +19,8 @@ namespace tesela::nvvm {
 Value KernelLowering::partOf(const FragmentShape &shape) {
   if (partsOf(shape) == 1)
     return constant(0);
-  // With roles a warp's number is asked of the warpgroup's, which is the same in a warp.
+  // With roles the part follows from the warpgroup's number, which is known to be the same in a
+  // warp.
   if (consumers > 0 && shape.warps % 4 == 0)
     return arith::DivUIOp::create(builder, loc, warpgroup, constant(shape.warps / 4));
   return arith::DivUIOp::create(builder, loc, warp, constant(shape.warps));
@@ -45,10 +46,10 @@ Value KernelLowering::firstColumnOf(const FragmentShape &shape) {
 }
 
 Value KernelLowering::barrierOfAll() {
-  return constant(consumers == 0 ? 0 : 1 + 2 * consumers); // behind those of the turns
+  return constant(consumers == 0 ? 0 : 1 + 2 * consumers); // behind the barriers of turns
 }
 
-/// The four lanes that hold a row hold the same; each part writes its line of the rows.
+/// The four lanes of a row write the same value. Each part writes its own line of rows.
 Values KernelLowering::joinParts(const Values &rows, const FragmentShape &shape,
                                  tile::Reduction kind, int64_t offset) {
   int64_t parts = partsOf(shape), lineBytes = shape.strips * shape.warps * 16 * 4;
@@ -70,13 +71,13 @@ Values KernelLowering::joinParts(const Values &rows, const FragmentShape &shape,
   Values joined;
   for (size_t index = 0; index < rows.size(); ++index) {
     Value all;
-    for (int64_t part = 0; part < parts; ++part) { // in one order: each has the same sum
+    for (int64_t part = 0; part < parts; ++part) { // in the same order in all parts
       Value other = cast(element, ptx().loadShared(row, part * lineBytes + offsetOf(index)));
       all = all ? combine(kind, all, other) : other;
     }
     joined.push_back(all);
   }
-  meet(); // before the next one writes
+  meet(); // before the next join writes here
   return joined;
 }
 

@@ -1,4 +1,4 @@
-//===- DiagonalValues.cpp - What a map computes once a diagonal -*- C++ -*-===//
+//===- DiagonalValues.cpp - Values that a diagonal shares -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -18,10 +18,11 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// Operations below which a read from shared memory between two barriers saves nothing.
+/// With fewer operations, a read from shared memory between two barriers saves nothing.
 static constexpr size_t fewestOperations = 24;
 
-/// Whether `value` is the first row, or column, of a block plus a row, or column, of its tile.
+/// Whether `value` is a position: the first row (or column) of a block plus `argument`, the number
+/// of a row (or column) in its tile.
 static bool isPosition(Value value, BlockArgument argument) {
   auto sum = value.getDefiningOp<arith::AddIOp>();
   if (!sum || !llvm::is_contained(sum->getOperands(), argument))
@@ -31,7 +32,7 @@ static bool isPosition(Value value, BlockArgument argument) {
   return block && first == block.getFirst();
 }
 
-/// What `value` takes to compute in `body`, without constants.
+/// How many ops of `body` are needed to compute `value`, not counting constants.
 static size_t operationsOf(Value value, Block &body) {
   llvm::DenseSet<Operation *> seen;
   SmallVector<Value> worklist = {value};
@@ -48,14 +49,14 @@ static size_t operationsOf(Value value, Block &body) {
 
 Operation *findDiagonalValue(tile::MapOp map) {
   auto type = cast<tile::TileType>(map.getType());
-  // All threads of a warpgroup come to where no branch stands around.
+  // All threads of a warpgroup must come here, so no branch may stand around the map.
   for (Operation *op = map->getParentOp(); !isa<pipe::RolesOp>(op); op = op->getParentOp())
     if (isa<tile::KernelOp>(op) || (isa<scf::IfOp>(op) && !op->hasAttr(countedAttr)))
       return nullptr;
   if (type.getRank() != 2 || type.isSingleRow() || !type.getElementType().isF32() ||
       headsOfRows(map) != 1)
     return nullptr;
-  // A warpgroup has 64 rows, and all columns of them.
+  // A warpgroup must have 64 rows and all columns of them.
   tile::ScheduleAttr schedule = map->getParentOfType<tile::KernelOp>().getScheduleAttr();
   auto sum = dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding());
   if (!sum || sum.getWarps() != schedule->warps || type.getExtent(0) != 64 * schedule->consumers)

@@ -1,12 +1,12 @@
-//===- EarlierLaunch.h - What an earlier launch has written -----*- C++ -*-===//
+//===- EarlierLaunch.h - Memory that an earlier launch writes ---*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel that awaits a launch begins while memory that it will read is written. So that memory is
-// not read only as long as the kernel runs: no load of it may be one of the read-only cache
-// (ld.global.nc), nor be taken for one that can move over the wait.
-//
+// A kernel that awaits a launch begins while memory that it will read is still being written. So
+// this memory is not read-only for the kernel's whole run. A load of it must not go through the
+// read-only cache (ld.global.nc), and no compiler may take it for a load that can move over the
+// wait.
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_EARLIERLAUNCH_H
 #define TESELA_COMPILER_TARGETS_NVVM_EARLIERLAUNCH_H
@@ -15,8 +15,8 @@
 
 namespace tesela::nvvm {
 
-/// Whether `view`, of a kernel that awaits a launch, has workspaces, outputs, summaries or sums of
-/// gradients of the plan, and is not only written. A view of a place is what it is a view of.
+/// Whether a kernel that awaits a launch reads, through `view`, a workspace, output, summary or sum
+/// of gradients of the plan. A view that is made of another one is traced back to that one.
 bool readsEarlierLaunch(mlir::Value view);
 
 } // namespace tesela::nvvm

@@ -1,4 +1,4 @@
-//===- EqualCounts.cpp - Loops carry each number once -----------*- C++ -*-===//
+//===- EqualCounts.cpp - Loops carry equal numbers once ---------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,10 +19,11 @@ namespace {
 
 using Key = SmallVector<uintptr_t, 4>;
 
-/// Phis with the same class may be equal.
+/// The class of each phi. Phis of the same class may be equal.
 using Classes = DenseMap<Value *, size_t>;
 
-/// Numbers of values under the assumption that phis of one class are equal.
+/// Numbers values: two values have the same number if they are equal, provided that all phis of a
+/// class are equal.
 class Numbers {
 public:
   explicit Numbers(const Classes &classes) : classes(classes) {}
@@ -44,7 +45,7 @@ private:
     auto *instruction = dyn_cast<Instruction>(value);
     if (!instruction || !isa<BinaryOperator, CastInst>(instruction))
       return {other, uintptr_t(value)};
-    // With what makes its result poison: nsw, nuw, exact.
+    // The key includes the flags that can make the result poison: nsw, nuw, exact.
     Key key = {computed, instruction->getOpcode(), instruction->getRawSubclassOptionalData(),
                uintptr_t(instruction->getType())};
     for (Value *operand : instruction->operands())
@@ -57,7 +58,7 @@ private:
   std::map<Key, size_t> keys;
 };
 
-/// Cuts the classes of `phis` where what two of one class receive differs; returns their count.
+/// Splits classes of `phis` whose members receive different values. Returns the number of classes.
 size_t refine(ArrayRef<PHINode *> phis, Classes &classes) {
   Numbers numbers(classes);
   Classes refined;

@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// The lanes are those of a warp, the memory is shared memory.
+/// A finder whose lanes are those of a warp and whose memory is shared memory.
 class KernelLowering::Finder : public FinderTarget {
 public:
   Finder(KernelLowering &lowering, Value memory) : lowering(lowering), memory(memory) {}

@@ -1,4 +1,4 @@
-//===- FreeColumns.cpp - Tiles whose columns lie in any order ---*- C++ -*-===//
+//===- FreeColumns.cpp - Tiles whose columns may be permuted ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -27,7 +27,7 @@ static bool asksForColumn(tile::MapOp map) {
   return !map.getBody().front().getArguments().back().use_empty();
 }
 
-/// Whether `tile` has a value for each row alone.
+/// Whether `tile` has one value for each row.
 static bool isOfRows(Value tile) { return cast<tile::TileType>(tile.getType()).getRank() == 1; }
 
 bool hasFreeColumns(tile::LoadOp load) {

@@ -1,12 +1,12 @@
-//===- FreeColumns.h - Tiles whose columns lie in any order -----*- C++ -*-===//
+//===- FreeColumns.h - Tiles whose columns may be permuted ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A fragment gives a thread two neighbouring columns of each group of 8. Loaded as they lie, that
-// is 4 bytes of a row a thread and 16 bytes a row for an instruction, half of what memory gives at
-// a time. Where a tile goes element by element into a sum over its columns, it does not matter
-// which column is which: a thread takes 8 neighbouring columns, 16 bytes, as those that it has of
+// A fragment gives a thread two neighbouring columns of each group of 8. Loaded in this order, a
+// thread loads 4 bytes of a row, and an instruction 16 bytes of a row: half of a memory sector. If
+// a tile goes element by element into a sum over its columns, the order of the columns does not
+// matter. Then a thread loads 8 neighbouring columns (16 bytes) and uses them as its columns of
 // four groups.
 //
 //===----------------------------------------------------------------------===//
@@ -17,11 +17,11 @@
 
 namespace tesela::nvvm {
 
-/// Columns that a thread takes together, and those of four threads.
+/// How many columns a thread loads together, and how many the four threads of a row load.
 inline constexpr int64_t freeColumns = 8, freeColumnsOfRow = 32;
-
-/// Whether the columns of what `load` gives may be exchanged with each other, as those of all tiles
-/// that it meets are: 16-bit elements that maps take without asking for the column, and that end
+/// Whether the columns of the tile that `load` gives may be permuted, along with those of all tiles
+/// that it is combined with: elements of 16 bits, read by maps that do not use the column's number,
+/// and in the end by reductions of rows.
 /// in reductions of rows.
 bool hasFreeColumns(tile::LoadOp load);
 

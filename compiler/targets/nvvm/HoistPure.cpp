@@ -1,4 +1,4 @@
-//===- HoistPure.cpp ------------------------------------------------------===//
+//===- HoistPure.cpp - Moving computations in front of loops ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -16,7 +16,7 @@ static bool isInside(Value value, Operation *loop) {
   return loop->isAncestor(value.getParentBlock()->getParentOp());
 }
 
-/// Of a value that is known in the loop: whether it is, or can be, before it.
+/// Whether `value`, which is known inside of `loop`, is known or can be computed in front of it.
 static bool isKnownBefore(Value value, Operation *loop) {
   if (!isInside(value, loop))
     return true;

@@ -1,4 +1,4 @@
-//===- HoistPure.h - A place before the loops ------------------*- C++ -*-===//
+//===- HoistPure.h - Moving computations in front of loops ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,8 +10,8 @@
 
 namespace tesela::nvvm {
 
-/// Moves `builder` before the outermost of the loops around it in which `values` do not change.
-/// What computes them in the loop is copied; the copies are in the result.
+/// Moves `builder` in front of the outermost loop around it in which `values` do not change. Copies
+/// the ops of the loops that compute them. The result maps values to their copies.
 mlir::IRMapping hoistPure(mlir::OpBuilder &builder, llvm::ArrayRef<mlir::Value> values);
 
 } // namespace tesela::nvvm

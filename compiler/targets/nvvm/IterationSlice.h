@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which block an iteration loads follows from its number alone; so passes that start loads ahead,
-// or put products off, compute it anew for another number.
+// The block that an iteration loads depends on the iteration's number alone. So passes that start
+// loads ahead or delay products compute the block again for another number.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_ITERATIONSLICE_H
@@ -15,12 +15,12 @@
 
 namespace tesela::nvvm {
 
-/// Whether `value` is from outside of `loop`, or computed in its body without effects from the
-/// induction variable and such values.
+/// Whether `value` comes from outside of `loop`, or is computed in its body, without side effects,
+/// from the induction variable and such values.
 bool followsIteration(mlir::scf::ForOp loop, mlir::Value value);
 
-/// `value`, which follows the iteration, for the number that `mapping` has for the induction
-/// variable; `mapping` gets what is copied.
+/// Computes `value`, which must follow the iteration, for the number to which `mapping` maps the
+/// induction variable. Adds the copied values to `mapping`.
 mlir::Value copyForIteration(mlir::OpBuilder &builder, mlir::scf::ForOp loop, mlir::Value value,
                              mlir::IRMapping &mapping);
 

@@ -1,15 +1,17 @@
-//===- KernelLowering.cpp - The function, regions, scalars ------*- C++ -*-===//
+//===- KernelLowering.cpp - The function and its operations -----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The function of a kernel, and for each op the method that lowers it. What several of these
+// methods need stands here, too: arithmetic, blocks, addresses.
+//
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
 
 #include "frontend/emit/ExpandArithmetic.h"
-#include "targets/common/Additions.h"
-#include "targets/common/Phases.h"
 #include "targets/common/WorkHeads.h"
 #include "targets/nvvm/EarlierLaunch.h"
-#include "targets/nvvm/LoopLanes.h"
 #include "targets/nvvm/Passes.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
@@ -17,11 +19,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/TypeSwitch.h"
-
-#include <numbers>
 
 using namespace mlir;
 
@@ -31,7 +29,7 @@ namespace tesela {
 
 namespace nvvm {
 
-// NVPTX: pointers to global and to shared memory.
+// LLVM's address spaces of global and of shared memory (NVPTX).
 static constexpr unsigned globalSpace = 1, sharedSpace = 3;
 static constexpr StringLiteral sharedSymbol = "tesela_shared";
 
@@ -61,6 +59,18 @@ Value KernelLowering::advance(Value pointer, Type element, Value index) {
   if (isa<Float8E4M3FNType>(element)) // LLVM has no such type
     element = builder.getI8Type();
   return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer, index);
+}
+
+/// Exchanges registers between two lanes whose numbers differ in `bit`: the lower lane gives its
+/// `second` and gets the upper lane's `first`.
+void KernelLowering::exchange(Value &first, Value &second, Value isUpper, int64_t bit) {
+  auto select = [&](Value a, Value b) -> Value {
+    return arith::SelectOp::create(builder, loc, isUpper, a, b);
+  };
+  Value received = ptx().shuffleXor(select(first, second), bit);
+  Value kept = first;
+  first = select(received, kept);
+  second = select(second, received);
 }
 
 BlockCoordinates KernelLowering::blockOf(Value block) {
@@ -94,7 +104,7 @@ void KernelLowering::lowerBlockOp(tile::BlockOp op) {
 Value KernelLowering::kvHeadOf(Value block) {
   if (Value known = kvHeads.lookup(block))
     return known;
-  return emitKvHead(builder, loc, blockOf(block).head, extents()); // a loop or a branch gave it
+  return emitKvHead(builder, loc, blockOf(block).head, extents()); // from a loop or a branch
 }
 
 SmallVector<Type> KernelLowering::typesOf(Type type) {
@@ -163,7 +173,7 @@ void KernelLowering::createFunction() {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
-  kernel.walk([&](pipe::RolesOp roles) { // setmaxnreg needs to know the registers at entry
+  kernel.walk([&](pipe::RolesOp roles) { // setmaxnreg needs a known number of registers at entry
     int64_t registers = roles.getProducerRegisters() + consumers * roles.getConsumerRegisters();
     int64_t blocks = std::max<int64_t>(1, 65536 / (128 * registers));
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(blocks));
@@ -180,7 +190,7 @@ void KernelLowering::createFunction() {
     if (types[slot] != global || signature.slots()[slot].kind == Kind::counter)
       continue;
     Value view = kernel.getArgument(signature.slots()[slot].name);
-    if (readsEarlierLaunch(view)) // others than this launch write it
+    if (readsEarlierLaunch(view)) // other launches write it meanwhile
       continue;
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
@@ -228,7 +238,7 @@ LogicalResult KernelLowering::run() {
 }
 
 //===----------------------------------------------------------------------===//
-// Regions
+// Operations
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerBlock(Block &block) {
@@ -283,7 +293,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
           values[result] = {value};
         return success();
       })
-      .Case([&](tile::LeaveOp leave) { // what follows is for those who stay
+      .Case([&](tile::LeaveOp leave) { // the rest is a branch for thread blocks that stay
         Value goes = valueOf(leave.getCondition());
         Value stays = arith::XOrIOp::create(
             builder, loc, goes, arith::ConstantIntOp::create(builder, loc, 1, /*width=*/1));
@@ -299,7 +309,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
                               valueOf(sequence.getKeys())));
         return success();
       })
-      // What they say of memory is asked where it is accessed.
+      // These ops describe memory. The lowering looks at them where the memory is accessed.
       .Case<tile::RaggedOp, tile::PagedOp, tile::FirstColumnsOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
         auto rows = cast<tile::BlockType>(count.getRows());
@@ -315,9 +325,9 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[coordinates.getBatch()] = {block.batch};
         values[coordinates.getHead()] = {block.head};
         values[coordinates.getKvHead()] = {isQuery ? kvHeadOf(coordinates.getBlock()) : block.head};
-        // Else LLVM's strength reduction keeps a counter for each column that a score reads: a
-        // consumer, which may not spill, would hold up to 64 registers over the whole loop.
-        // Elsewhere it changes the spills both ways.
+        // Without `opaque`, LLVM's strength reduction keeps a counter for each column that a score
+        // reads. A consumer would hold up to 64 registers for them over the whole loop, and it may
+        // not spill. In other kernels `opaque` increases some spills and decreases others.
         bool countsColumns = !isQuery && consumers > 0;
         values[coordinates.getFirst()] = {countsColumns ? ptx().opaque(block.first) : block.first};
         return success();
@@ -384,197 +394,12 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](tile::BernoulliOp random) { return done((lowerBernoulli(random), 0)); })
       .Case([&](tile::AddLinesOp lines) { return done((lowerAddLines(lines), 0)); })
       .Case([&](tile::AddKeptOp) { return done((lowerAddKept(), 0)); })
-      .Case([](tile::PerformOp) { return success(); }) // the map did it
+      .Case([](tile::PerformOp) { return success(); }) // the map has done its work
       .Case([&](tile::ReduceOp reduce) { return done((lowerReduce(reduce), 0)); })
       .Case([&](tile::TotalOp total) { return done((lowerTotal(total), 0)); })
       .Case([&](tile::AnyPositiveOp any) { return done((lowerAnyPositive(any), 0)); })
       .Case([&](tile::ConvertOp convert) { return done((lowerConvertElements(convert), 0)); })
       .Default([&](Operation *other) { return lowerScalar(other); });
-}
-
-static Values flatten(ValueRange operands, llvm::function_ref<const Values &(Value)> valuesOf) {
-  Values flat;
-  for (Value operand : operands)
-    llvm::append_range(flat, valuesOf(operand));
-  return flat;
-}
-
-SmallVector<Type> KernelLowering::flatTypes(TypeRange types) {
-  SmallVector<Type> flat;
-  for (Type type : types)
-    llvm::append_range(flat, typesOf(type));
-  return flat;
-}
-
-void KernelLowering::distribute(ValueRange originals, ValueRange flat) {
-  for (Value original : originals) {
-    size_t count = typesOf(original.getType()).size();
-    values[original] = Values(flat.take_front(count));
-    flat = flat.drop_front(count);
-  }
-}
-
-LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
-  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
-  Location outer = loc;
-  auto lowered =
-      scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()), valueOf(loop.getUpperBound()),
-                         valueOf(loop.getStep()), flatten(loop.getInitArgs(), lookup));
-  values[loop.getInductionVar()] = {lowered.getInductionVar()};
-  distribute(loop.getRegionIterArgs(), lowered.getRegionIterArgs());
-  OpBuilder::InsertionGuard guard(builder);
-  Block *body = lowered.getBody();
-  if (!body->empty() && body->back().hasTrait<OpTrait::IsTerminator>())
-    body->back().erase();
-  builder.setInsertionPointToEnd(body);
-  if (failed(lowerBlock(*loop.getBody())))
-    return failure();
-  scf::YieldOp::create(builder, outer,
-                       flatten(loop.getBody()->getTerminator()->getOperands(), lookup));
-  distribute(loop.getResults(), lowered.getResults());
-  loc = outer;
-  builder.setInsertionPointAfter(lowered);
-  bool isOfAllThreads = !loop->getParentOfType<pipe::RolesOp>();
-  if (SmallVector<Value> results =
-          isOfAllThreads ? doIterationsInLanes(builder, lowered, lane) : SmallVector<Value>();
-      !results.empty()) {
-    distribute(loop.getResults(), results);
-    lowered.erase();
-  }
-  return success();
-}
-
-LogicalResult KernelLowering::lowerWhile(scf::WhileOp loop) {
-  Location outer = loc;
-  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
-  auto lowered = scf::WhileOp::create(builder, loc, flatTypes(loop.getResultTypes()),
-                                      flatten(loop.getInits(), lookup));
-  auto lowerRegion = [&](Block &source, Region &target) {
-    SmallVector<Type> types = flatTypes(source.getArgumentTypes());
-    SmallVector<Location> locations(types.size(), outer);
-    Block *block = builder.createBlock(&target, {}, types, locations);
-    distribute(source.getArguments(), block->getArguments());
-    return lowerBlock(source);
-  };
-  OpBuilder::InsertionGuard guard(builder);
-  if (failed(lowerRegion(*loop.getBeforeBody(), lowered.getBefore())))
-    return failure();
-  auto condition = loop.getConditionOp();
-  scf::ConditionOp::create(builder, outer, valueOf(condition.getCondition()),
-                           flatten(condition.getArgs(), lookup));
-  if (failed(lowerRegion(*loop.getAfterBody(), lowered.getAfter())))
-    return failure();
-  scf::YieldOp::create(builder, outer, flatten(loop.getYieldOp().getResults(), lookup));
-  distribute(loop.getResults(), lowered.getResults());
-  loc = outer;
-  return success();
-}
-
-LogicalResult KernelLowering::lowerIf(scf::IfOp branch) {
-  auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
-  Location outer = loc;
-  bool hasElse = !branch.getElseRegion().empty();
-  auto lowered = scf::IfOp::create(builder, loc, flatTypes(branch.getResultTypes()),
-                                   valueOf(branch.getCondition()), hasElse);
-  OpBuilder::InsertionGuard guard(builder);
-  for (auto [source, target] : llvm::zip(branch->getRegions(), lowered->getRegions())) {
-    if (source.empty())
-      continue;
-    Block *block = &target.front();
-    if (!block->empty() && block->back().hasTrait<OpTrait::IsTerminator>())
-      block->back().erase();
-    builder.setInsertionPointToEnd(block);
-    if (failed(lowerBlock(source.front())))
-      return failure();
-    scf::YieldOp::create(builder, outer,
-                         flatten(source.front().getTerminator()->getOperands(), lookup));
-  }
-  distribute(branch.getResults(), lowered.getResults());
-  loc = outer;
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-LogicalResult KernelLowering::lowerScalar(Operation *op) {
-  IRMapping mapping;
-  for (Value operand : op->getOperands()) {
-    if (isa<tile::ViewType>(operand.getType()))
-      continue; // its parts are arguments of the function
-    auto known = values.find(operand);
-    if (known == values.end() || known->second.size() != 1)
-      return op->emitOpError() << "has no lowering to NVVM";
-    mapping.map(operand, known->second.front());
-  }
-  if (op->getNumResults() != 1 || op->getNumRegions() != 0)
-    return op->emitOpError() << "has no lowering to NVVM";
-  values[op->getResult(0)] = {emitScalar(op, mapping)};
-  return success();
-}
-
-/// Approximations are named, with their errors, in docs/numerics.md. Masks hold no transcendental
-/// functions any more: tile-inline-variant has expanded them.
-Value KernelLowering::emitScalar(Operation *op, IRMapping &scalars) {
-  auto operand = [&] { return scalars.lookupOrDefault(op->getOperand(0)); };
-  auto times = [&](Value a, float b) -> Value {
-    return arith::MulFOp::create(builder, loc, a, number(b));
-  };
-  return TypeSwitch<Operation *, Value>(op)
-      .Case([&](math::Exp2Op) { return ptx().exp2(operand()); })
-      .Case([&](math::Log2Op) { return ptx().log2(operand()); })
-      .Case([&](math::ExpOp) { return ptx().exp2(times(operand(), std::numbers::log2e_v<float>)); })
-      .Case([&](math::LogOp) { return times(ptx().log2(operand()), std::numbers::ln2_v<float>); })
-      .Case([&](math::TanhOp) { return ptx().tanh(operand()); })
-      .Case([&](arith::DivFOp divide) -> Value {
-        Value divisor = scalars.lookupOrDefault(divide.getRhs());
-        if (bitEnumContainsAll(divide.getFastmath(), arith::FastMathFlags::arcp))
-          return ptx().divide(operand(), divisor);
-        return arith::DivFOp::create(builder, loc, operand(), divisor);
-      })
-      .Case([&](tile::ExtentOp extent) { return slots[KernelSignature::extent(extent.getName())]; })
-      .Case([&](tile::ViewExtentOp extent) {
-        return slots[viewOf(extent.getView()).extents[extent.getAxis()]];
-      })
-      .Case([&](tile::PhaseOp phase) {
-        auto at = [&](Value value) { return scalars.lookupOrDefault(value); };
-        return emitPhase(builder, loc, add(at(phase.getStart()), at(phase.getColumn())),
-                         at(phase.getPeriod()), at(phase.getFactor()));
-      })
-      .Case([&](tile::ReadOp read) {
-        Values indices;
-        for (Value index : read.getIndices())
-          indices.push_back(scalars.lookupOrDefault(index));
-        return emitRead(read, indices);
-      })
-      .Case<tile::CollectOp, tile::DepositOp, tile::PutOp, tile::ExactSumOp>([&](auto each) {
-        Values operands;
-        for (Value operand : each->getOperands())
-          if (!isa<tile::ViewType>(operand.getType()))
-            operands.push_back(scalars.lookupOrDefault(operand));
-        Addressing at{slots, viewOf(each.getView()), "device"};
-        if (isa<tile::ExactSumOp>(op))
-          return emitExactSumAt(builder, loc, operands, at);
-        if (isa<tile::PutOp>(op)) {
-          Type element = cast<tile::ViewType>(each.getView().getType()).getElementType();
-          Value value = operands.front();
-          if (!element.isF32())
-            value = arith::TruncFOp::create(builder, loc, element, value);
-          emitPut(builder, loc, value, ValueRange(operands).drop_front(), at);
-          return operands.front();
-        }
-        // The four lanes that hold a row hold the same.
-        Value adds = constant(1, 1);
-        auto map = op->getParentOfType<tile::MapOp>();
-        if (cast<tile::TileType>(map.getType()).getRank() == 1)
-          adds = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, firstColumn,
-                                       constant(0));
-        emitAddition(builder, loc, op, operands.front(), ValueRange(operands).drop_front(), adds,
-                     at);
-        return operands.front();
-      })
-      .Default([&](Operation *other) { return builder.clone(*other, scalars)->getResult(0); });
 }
 
 } // namespace nvvm

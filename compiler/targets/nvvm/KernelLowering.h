@@ -16,7 +16,7 @@
 //   !tile.block                     batch, head, first, limit, other (i32)
 //   !pipe.buffer                    the i32 address of its first stage
 //   !tile.view                      nothing: its parts are arguments of the function
-//   else                            itself
+//   anything else                   itself
 //
 // The methods stand in the files that are named after what they lower.
 //
@@ -41,8 +41,8 @@ namespace tesela::nvvm {
 
 /// How the registers of a fragment are counted; see PipeTypes.td for where each lies.
 struct FragmentShape {
-  /// `warps` share the rows, or as many of them as the encoding says (ProductShares.h); of an
-  /// accumulator the others have other columns.
+  /// `warps`: all warps that compute. The encoding says how many of them share the rows
+  /// (ProductShares.h); in an accumulator the other warps have other columns.
   explicit FragmentShape(tile::TileType type, int64_t warps)
       : warps(warps), columns(type.getRank() == 2 ? type.getExtent(1) : 1) {
     if (auto sum = llvm::dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding())) {
@@ -56,20 +56,20 @@ struct FragmentShape {
     strips = type.getExtent(0) / (16 * this->warps);
   }
 
-  int64_t strips;  ///< of 16 rows, of one warp
-  int64_t warps;   ///< that share the rows
-  int64_t columns; ///< of one warp
+  int64_t strips;  ///< strips of 16 rows that one warp has
+  int64_t warps;   ///< warps that share the rows
+  int64_t columns; ///< columns that one warp has
 
-  /// Groups of 8 columns.
+  /// The number of groups of 8 columns.
   int64_t groups() const { return columns / 8; }
-  /// Of the columns of a row (ColumnWords.h).
+  /// The number of words for the columns of a row (ColumnWords.h).
   int64_t wordsOfRow() const {
     return (groups() + ColumnWords::groupsOfWord - 1) / ColumnWords::groupsOfWord;
   }
   int64_t words() const { return rows() * wordsOfRow(); }
-  /// f32 registers of an accumulator.
+  /// The number of f32 registers of an accumulator.
   int64_t elements() const { return strips * groups() * 4; }
-  /// Registers of a row slice: two rows a strip.
+  /// The number of registers of a row slice: two rows of each strip.
   int64_t rows() const { return strips * 2; }
   /// First row of `strip`, relative to the warp's first.
   int64_t firstRow(int64_t strip) const { return strip * warps * 16; }
@@ -86,84 +86,92 @@ public:
   mlir::LogicalResult run();
 
 private:
-  // KernelLowering.cpp: the function, regions, scalars
+  // KernelLowering.cpp: the function and its operations
   void createFunction();
+  /// Sets thread, lane, warp, and what follows from them.
+  void numberThreads(mlir::Value threadOfRole);
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
-  /// The types of the values that stand for values of `types`.
+
+  // LowerRegions.cpp: loops and branches
+  /// The types to which values of `types` are lowered.
   llvm::SmallVector<mlir::Type> flatTypes(mlir::TypeRange types);
-  /// Notes which of `flat` stand for which of `originals`.
+  /// Makes `flat`, in order, the lowered values of `originals`.
   void distribute(mlir::ValueRange originals, mlir::ValueRange flat);
   mlir::LogicalResult lowerFor(mlir::scf::ForOp loop);
   mlir::LogicalResult lowerWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult lowerIf(mlir::scf::IfOp branch);
-  mlir::LogicalResult lowerScalar(mlir::Operation *op);
-  /// `op` on the values of its operands in `scalars`; the mathematics of scores.
-  mlir::Value emitScalar(mlir::Operation *op, mlir::IRMapping &scalars);
-  void emitInBody(mlir::Operation *op, llvm::ArrayRef<mlir::IRMapping *> elements);
-  void emitLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::IRMapping *> elements);
 
-  // LowerMemory.cpp
+  // LowerScalars.cpp
+  mlir::LogicalResult lowerScalar(mlir::Operation *op);
+  /// Lowers `op`, whose lowered operands are in `scalars`; also the mathematics of scores.
+  mlir::Value emitScalar(mlir::Operation *op, mlir::IRMapping &scalars);
+
+  // LowerBuffers.cpp: buffers in shared memory, copies, writes
   void lowerAlloc(pipe::AllocOp op);
-  /// Where stage `stage` (a lowered i32) of a buffer begins.
+  /// The address at which stage `stage` (a lowered i32) of a buffer begins.
   mlir::Value stageAddress(mlir::Value buffer, mlir::Value stage);
   void lowerSlot(pipe::SlotOp op);
-  /// 16 bytes of a tile: where they lie in shared memory (address + offset) and in global memory,
-  /// how many of them are columns that exist, and whether their row exists.
+  /// 16 bytes of a tile: their address in shared memory (address + offset) and in global memory,
+  /// how many of the bytes are columns that exist, and whether their row exists.
   struct Chunk {
     mlir::Value address;
     int64_t offset;
     mlir::Value global, bytes, exists;
   };
   /// Writes `body` for each chunk of a stage that this thread moves between a buffer and a view.
-  /// `columns`: null where the stage has all of the view's.
+  /// `columns` is null if the stage has all columns of the view.
   void forEachChunk(mlir::Value buffer, mlir::Value stage, mlir::Value view, mlir::Value block,
                     mlir::Value columns, llvm::function_ref<void(const Chunk &)> body);
   void lowerCopy(pipe::CopyOp op);
   void lowerWrite(pipe::WriteOp op);
   void lowerWideningWrite(pipe::WriteOp op); // WidenElements.cpp
   void lowerStore(pipe::StoreOp op);
+
+  // PageTable.cpp
+  /// The page of a block's first row, and the row within it. If that row does not exist, those of
+  /// the last row that exists.
+  std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
+
+  // LowerMemory.cpp: loads and stores of registers
   /// tile.store, or tile.accumulate if `adds`.
   void lowerRegisterStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
                           mlir::TypedValue<tile::BlockType> block, bool adds);
   void lowerColumnsStore(mlir::Value tile, mlir::TypedValue<tile::ViewType> view,
                          mlir::TypedValue<tile::BlockType> block);
   void lowerLoad(tile::LoadOp op);
+  void lowerColumnLoad(tile::LoadOp op);
+  /// Whether the launch passed the tensor, as i1; null if every launch passes it.
+  mlir::Value isPassed(mlir::Value view);
+  /// The address of row `row` of a block in a [B, H, Sq] view.
+  mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
 
   // LowerFragments.cpp: workspaces in fragment order (FragmentOrder.h)
-  /// Where the lane's four elements lie of the rows `row` to `row` + 15 of a head (`row` is a
-  /// multiple of 16) and the view's first 8 columns.
+  /// The address of the lane's four elements in rows `row` to `row` + 15 of a head and in the
+  /// view's first 8 columns. `row` is a multiple of 16.
   mlir::Value fragmentAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   void lowerFragmentLoad(tile::LoadOp op);
   void lowerFragmentStore(mlir::Value tile, mlir::Value view, mlir::Value block, bool adds);
   void lowerFragmentWrite(pipe::WriteOp op);
   void lowerAddOut(pipe::AddOutOp op);
 
-  void lowerColumnLoad(tile::LoadOp op);
-  /// The page of a block's first row, and the row in it. Of a row that does not exist, that of the
-  /// last one that does.
-  std::pair<mlir::Value, mlir::Value> placeInPage(tile::PagedOp op, const BlockCoordinates &block);
-  /// Whether the launch passed the tensor, as i1; null where every launch does.
-  mlir::Value isPassed(mlir::Value view);
-  /// Where row `row` of a block lies in a [B, H, Sq] view.
-  mlir::Value rowAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
+  // LowerReads.cpp
   mlir::Value emitRead(tile::ReadOp op, mlir::ValueRange indices);
   mlir::Value emitElement(tile::ReadOp op, mlir::Value address);
   void lowerCovers(tile::CoversOp op);
-  /// Where the element of a covered read lies whose indices are lane[axis] + offset[axis].
+  /// The address of the element of a covered read with the indices lane[axis] + offset[axis].
   mlir::Value coveredAddress(tile::ReadOp op, mlir::ValueRange lane,
                              llvm::ArrayRef<int64_t> offset);
-  /// The eight elements that the lane has there and in the next three groups of columns, of a
-  /// chunked read.
+  /// For a chunked read: the lane's eight elements at that place and in the next three groups of
+  /// columns.
   Values emitCoveredChunk(tile::ReadOp op, mlir::ValueRange lane, llvm::ArrayRef<int64_t> offset);
-  void exchange(mlir::Value &first, mlir::Value &second, mlir::Value isUpper, int64_t bit);
 
   // LowerDot.cpp
   mlir::LogicalResult lowerDot(tile::DotOp op);
   mlir::LogicalResult lowerConvertEncoding(pipe::ConvertOp op);
-  /// The left operand's four registers for strip `strip` and columns 16 · `step` on.
+  /// The left operand's four registers for strip `strip` and the 16 columns from 16 · `step` on.
   Values leftOperand(mlir::Value tile, int64_t strip, int64_t step);
-  /// Likewise of a left operand that is transposed, and rows 16 · `step` on of it.
+  /// The same for a transposed left operand and the 16 rows from 16 · `step` on.
   Values leftTransposed(mlir::Value tile, int64_t strip, int64_t step);
 
   // LowerWarpgroupDot.cpp: tile.dot, which awaits its product, and pipe.dot_start
@@ -186,8 +194,8 @@ private:
   void lowerEndItems();
   void lowerEmptyOut(pipe::EmptyOutOp op);
   void lowerDrain(pipe::DrainOp op);
-  // A turn is a named barrier for each warpgroup, on which the one whose turn it is and the one
-  // that hands it over meet (HOPPER: a ring of barriers of 256 threads).
+  // Each warpgroup has a named barrier for its turns. The warpgroup whose turn begins and the one
+  // whose turn ends meet there.
   static constexpr int64_t turnThreads = 256;
   mlir::Value turnBarrierId(mlir::Value warpgroup);
   void passTurn(mlir::Value next);
@@ -201,25 +209,23 @@ private:
   /// Writes `body` for one thread of a warpgroup of consumers.
   void onFirstOfWarpgroup(llvm::function_ref<void()> body);
   void initChannels(pipe::RolesOp roles);
-  /// Where the stage's barrier of use `use` lies, and the parity of that use's phase.
+  /// The address of the barrier for use `use`, and the parity of that use's phase.
   std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use, bool isFull,
                                                  mlir::Value part = {});
-  /// The part of a channel's uses that this warpgroup gets; null where they have no parts.
+  /// The part of a channel's uses that this warpgroup gets; null if the uses have no parts.
   mlir::Value ownPart(mlir::Value channel);
-  /// The full barrier of use `use`, and where its numbers lie.
+  /// The addresses of the full barrier and of the numbers of use `use`.
   std::pair<mlir::Value, mlir::Value> channelWords(mlir::Value channel, mlir::Value use);
   /// Writes the numbers of use `use`, or reads them into `results`.
   void putNumbers(mlir::ValueRange numbers, mlir::Value channel, mlir::Value use);
   void takeNumbers(mlir::ValueRange results, mlir::Value channel, mlir::Value use);
-  /// Where column `column` of row `row` of a block stands in the view's tensor map; `row` begins a
-  /// position.
+  /// The coordinates, in the view's tensor map, of column `column` of row `row` of a block. `row`
+  /// is the first row of a position.
   Values tensorCoordinates(mlir::Value view, mlir::Value block, mlir::Value column,
                            mlir::Value row);
-  /// Sets thread, lane, warp, and what follows from them.
-  void numberThreads(mlir::Value threadOfRole);
 
   // TokenOrder.cpp: the work map where sequences lie one after the other
-  /// Their starts and the view that has their tokens; null where the work map is the usual one.
+  /// The sequences' starts and the view of their tokens; nulls if the work map is the usual one.
   std::pair<mlir::BlockArgument, mlir::BlockArgument> tokenOrder();
   mlir::Value tokenItems(tile::BlockType rows);
   BlockCoordinates tokenWork(mlir::Value item, tile::BlockType rows);
@@ -232,6 +238,8 @@ private:
   // LowerMap.cpp
   class MapElements;
   mlir::LogicalResult lowerMap(tile::MapOp op);
+  void emitInBody(mlir::Operation *op, llvm::ArrayRef<mlir::IRMapping *> elements);
+  void emitLoop(mlir::scf::ForOp loop, llvm::ArrayRef<mlir::IRMapping *> elements);
 
   // LowerBernoulli.cpp
   class BernoulliTile;
@@ -243,7 +251,7 @@ private:
   void lowerAddKept();
 
   // CutTiles.cpp: tiles of fewer rows than all warps have (ProductShares.h)
-  /// Into how many parts the columns are cut, and which of them this thread has.
+  /// The number of parts into which the columns are cut, and the number of this thread's part.
   int64_t partsOf(const FragmentShape &shape) { return warps / shape.warps; }
   mlir::Value partOf(const FragmentShape &shape);
   /// The number of this thread's warp among those that share the rows.
@@ -251,9 +259,9 @@ private:
   /// Row and column of the thread's first element.
   mlir::Value firstRowOf(const FragmentShape &shape);
   mlir::Value firstColumnOf(const FragmentShape &shape);
-  /// Of a value for each row that each part has: those of all parts combined, the same in each. All
-  /// threads that compute come here together. `offset`: of the memory that pipe-place-buffers
-  /// gives.
+  /// Combines the values that the parts have for each row; all parts get the result. All threads
+  /// that compute must come here together. `offset`: where the memory for it begins
+  /// (pipe-place-buffers).
   Values joinParts(const Values &rows, const FragmentShape &shape, tile::Reduction kind,
                    int64_t offset);
   /// The named barrier of all threads that compute.
@@ -272,11 +280,12 @@ private:
 
   // Helpers
   PtxInstructions ptx() { return PtxInstructions(builder, loc); }
+  void exchange(mlir::Value &first, mlir::Value &second, mlir::Value isUpper, int64_t bit);
   const Values &valuesOf(mlir::Value value) { return values.find(value)->second; }
   mlir::Value valueOf(mlir::Value value) { return valuesOf(value).front(); }
   BlockCoordinates blockOf(mlir::Value block);
-  /// Divides for the key/value head of a block of queries where the block becomes known: a loop
-  /// that asks for it would divide for each block, since LLVM moves no division out of one.
+  /// Computes the key/value head of a block of queries where the block becomes known. In a loop the
+  /// division would run for each block, since LLVM does not move divisions out of loops.
   void setBlock(mlir::TypedValue<tile::BlockType> block, const BlockCoordinates &at);
   void lowerBlockOp(tile::BlockOp op);
   mlir::Value kvHeadOf(mlir::Value block);
@@ -296,17 +305,17 @@ private:
   mlir::Value wide(mlir::Value value);
   /// `pointer` moved by `index` (i64) elements of `element`.
   mlir::Value advance(mlir::Value pointer, mlir::Type element, mlir::Value index);
-  /// Where row 0, column 0 of a block of a query, key, value or output view lies.
+  /// The address of row 0, column 0 of a block of a query, key, value or output view.
   mlir::Value blockAddress(mlir::Value view, const BlockCoordinates &block, mlir::Type element);
 
   tile::KernelOp kernel;
   mlir::OpBuilder &builder;
-  bool trapWaits; ///< a wait that spins too long ends the kernel
+  bool trapWaits; ///< whether a wait that spins too long ends the kernel
   mlir::Location loc = kernel.getLoc();
   KernelSignature signature;
-  int64_t warps;     ///< that compute
+  int64_t warps;     ///< warps that compute
   int64_t consumers; ///< warpgroups that compute beside a producer; 0: no roles
-  int64_t threads;   ///< of the thread block
+  int64_t threads;   ///< threads of the thread block
   Values slots;      ///< the function's arguments
   mlir::Value thread, lane, warp;
   mlir::Value warpgroup; ///< of the consumers, counted from 0
@@ -315,10 +324,10 @@ private:
   mlir::Value sharedBase;
   llvm::DenseMap<mlir::Value, Values> values;
   llvm::DenseMap<mlir::Value, mlir::Value> kvHeads; ///< by the block of queries
-  /// With the addresses of their memory.
+  /// Each with the address of its memory.
   llvm::MapVector<mlir::Value, std::pair<BlockFinder, mlir::Value>> finders;
-  /// Who runs the program that is lowered: one thread the producer's, a warp the finder's, of which
-  /// one lane does what one thread does.
+  /// Who runs the program that is being lowered: one thread (the producer), a warp (the finder, of
+  /// which one lane copies and sends), or the warpgroups of the consumers.
   enum class Role { Thread, Warp, Warpgroup };
   Role role = Role::Warpgroup;
 };

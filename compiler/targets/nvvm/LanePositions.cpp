@@ -1,4 +1,4 @@
-//===- LanePositions.cpp - What a lane's elements count by --------*- C++ -*-===//
+//===- LanePositions.cpp - Linear values of a map ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -66,7 +66,7 @@ LanePositions::LanePositions(OpBuilder &builder, tile::MapOp map, const IRMappin
       if (!sum->isUniform())
         known[result] = LanePosition(laneOf(builder, loc, *sum, firstRow, firstColumn), *sum);
     } else if (auto convert = dyn_cast<arith::SIToFPOp>(op)) {
-      // Exact (see Positions.cpp), so the sum of the two parts is too.
+      // The conversion is exact (see Positions.cpp), so the sum of the two parts is exact, too.
       auto found = positions.find(convert.getIn());
       if (found == positions.end() || found->second.base || found->second.isUniform())
         continue;

@@ -1,4 +1,4 @@
-//===- LanePositions.h - What a lane's elements count by ----------*- C++ -*-===//
+//===- LanePositions.h - Linear values of a map -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,8 +13,8 @@
 
 namespace tesela::nvvm {
 
-/// lane + row · i + column · j, of i32 or f32, for the lane's element in row i and column j of
-/// those that it holds.
+/// The value lane + row · i + column · j, in i32 or f32, for the lane's element in row i and column
+/// j, counted from its first element.
 struct LanePosition : ElementMultiples {
   explicit LanePosition(mlir::Value lane = {}, ElementMultiples multiples = {})
       : ElementMultiples(multiples), lane(lane) {}
@@ -25,12 +25,12 @@ struct LanePosition : ElementMultiples {
 /// The values of a map's body that are linear in the row's position and in the column.
 class LanePositions {
 public:
-  /// Writes the lane's parts at `builder`. `outer` gives the lowered values from outside;
-  /// `firstRow` is a position.
+  /// Writes the lanes' parts of these values at `builder`. `outer` gives the lowered values from
+  /// outside of the body; `firstRow` is a position.
   LanePositions(mlir::OpBuilder &builder, tile::MapOp map, const mlir::IRMapping &outer,
                 mlir::Value firstRow, mlir::Value firstColumn);
 
-  /// Null where `value` is not linear.
+  /// Null if `value` is not linear.
   const LanePosition *find(mlir::Value value) const {
     auto found = known.find(value);
     return found == known.end() ? nullptr : &found->second;

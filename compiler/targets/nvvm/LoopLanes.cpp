@@ -1,4 +1,4 @@
-//===- LoopLanes.cpp - A loop of numbers, an iteration a lane ---*- C++ -*-===//
+//===- LoopLanes.cpp - Loops that run one iteration per lane ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,15 +17,15 @@ namespace tesela::nvvm {
 
 namespace {
 
-/// Fewer iterations are as fast one after the other.
+/// With fewer iterations the loop is as fast as it is.
 constexpr int64_t fewestIterations = 8;
 
-/// What goes from one iteration to the next.
+/// A value that goes from one iteration to the next.
 struct Carried {
   enum class Kind { Sum, Most, Found } kind;
   BlockArgument argument;
-  Operation *step; ///< gives what the next iteration gets
-  Value own;       ///< of Sum and Most: the iteration's part
+  Operation *step; ///< computes the value for the next iteration
+  Value own;       ///< of Sum and Most: what the iteration contributes
 };
 
 class LaneLoop {
@@ -42,7 +42,7 @@ private:
   SmallVector<Carried> carried;
 };
 
-/// Whether `value` follows from the iteration's number alone.
+/// Whether `value` depends on nothing but the iteration's number.
 bool LaneLoop::isOfIteration(Value value) {
   if (loop.isDefinedOutsideOfLoop(value) || value == loop.getInductionVar())
     return true;
@@ -55,7 +55,7 @@ std::optional<Carried> LaneLoop::carriedBy(BlockArgument argument, Value next) {
   Operation *step = next.getDefiningOp();
   if (!step || step->getBlock() != loop.getBody() || !next.hasOneUse())
     return std::nullopt;
-  auto other = [&]() -> Value { // than the argument, where it follows from the iteration alone
+  auto other = [&]() -> Value { // the other operand, if it depends on the iteration alone
     Value own = step->getOperand(step->getOperand(0) == argument ? 1 : 0);
     return own != argument && llvm::is_contained(step->getOperands(), argument) &&
                    isOfIteration(own)
@@ -107,7 +107,7 @@ SmallVector<Value> LaneLoop::write(OpBuilder &builder, Value lane) {
     return arith::ConstantIntOp::create(builder, loc, value, 32);
   };
   auto shuffle = [&](NVVM::ShflKind kind, Value value, Value by) -> Value {
-    // Lanes below 0 have no source: the last operand is 0 there, and 31 elsewhere.
+    // For `up`, the last operand is the lowest lane with a source, 0; otherwise the highest, 31.
     Value clamp = constant(kind == NVVM::ShflKind::up ? 0 : 31);
     return NVVM::ShflOp::create(builder, loc, value.getType(), constant(-1), value, by, clamp, kind,
                                 UnitAttr());
@@ -125,7 +125,7 @@ SmallVector<Value> LaneLoop::write(OpBuilder &builder, Value lane) {
   Value last = arith::SubIOp::create(builder, loc, high, constant(1));
   mapping.map(loop.getInductionVar(), arith::MinSIOp::create(builder, loc, number, last));
 
-  // First what follows from the iteration alone, then what uses the sums.
+  // First copy ops that depend on the iteration alone, then ops that use the sums.
   auto isStep = [&](Operation &op) {
     return llvm::any_of(carried, [&](const Carried &each) { return each.step == &op; });
   };
@@ -165,7 +165,7 @@ SmallVector<Value> LaneLoop::write(OpBuilder &builder, Value lane) {
                                    shuffle(NVVM::ShflKind::idx, upTo, constant(31)));
   }
   copy(/*ofIteration=*/false);
-  // By condition: whether it is true in a lane, and the last such lane.
+  // By condition: whether it is true in any lane, and the last lane where it is true.
   llvm::SmallDenseMap<Value, std::pair<Value, Value>> whereTrue;
   for (auto [each, before, result] : llvm::zip(carried, lanes.getRegionIterArgs(), next)) {
     if (each.kind != Carried::Kind::Found)

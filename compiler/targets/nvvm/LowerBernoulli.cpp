@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A call of Philox serves 16 of the 256 elements of 16 rows and 16 columns (`tile.bernoulli`), and
-// a lane and its neighbour, whose number differs in bit 2, hold just these. So of two such squares
-// beside each other each of them computes one, and they exchange what the other one needs: every
-// call is made once.
+// A call of Philox serves 16 of the 256 elements of a square of 16 rows and 16 columns
+// (`tile.bernoulli`). A lane and its neighbour, whose number differs in bit 2, hold just these 16.
+// So of two adjacent squares each of the two lanes computes one, and they exchange the halves that
+// the other needs. No call is made twice.
 //
-// The words of several squares are compared with the probability together: bit 16 · n + j of a
-// plane is that of element j of square n, and planes are joined from the lowest to the highest,
-// each with the bit of the probability that it is held against.
+// The words of several squares are compared with the probability together. Bit 16 · n + j of a
+// plane belongs to element j of square n. The planes are joined from the lowest to the highest;
+// each is compared with its bit of the probability.
 //
 //===----------------------------------------------------------------------===//
 #include "frontend/emit/Philox.h"
@@ -22,7 +22,7 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// One op.
+/// Lowers one tile.bernoulli.
 class KernelLowering::BernoulliTile {
 public:
   BernoulliTile(KernelLowering &lowering, tile::BernoulliOp op)
@@ -30,9 +30,9 @@ public:
         shape(cast<tile::TileType>(op.getType()), lowering.warps) {}
 
   Values emit() {
-    // Known only from here on: what follows would take registers over the whole loop.
+    // Pinned, because values that depend on it would hold registers over the whole loop.
     Value high = ptx().pinned(lowering.valueOf(op.getHigh()));
-    // Bit i of four at the upper end of byte i, where permutations take it as a sign.
+    // Puts bit i of four into the upper bit of byte i, which permutations replicate as a sign.
     auto spread = [&](Value bits) {
       return both(arith::MulIOp::create(builder, loc, bits, constant(0x10204080)), 0x80808080);
     };
@@ -73,7 +73,7 @@ private:
   /// The words of a lane's two rows in a strip, for 128 columns.
   std::array<Value, 2> wordsOfRows(int64_t strip, int64_t word) {
     int64_t squares = std::min(squaresOfWord, shape.columns / 16 - word * squaresOfWord);
-    Values calls; // of 16 elements each: this lane's half of the squares
+    Values calls; // 16 elements each: the calls for this lane's half of the squares
     for (int64_t first = 0; first < squares; first += 4) {
       PhiloxWords one = random(strip, word * squaresOfWord + first), two = one;
       if (first + 2 < squares)
@@ -82,13 +82,13 @@ private:
     }
     if (calls.size() == 1)
       calls.push_back(calls.front());
-    // A byte of each call is this lane's, the other one its neighbour's.
+    // One byte of each call belongs to this lane, the other one to its neighbour.
     Value evens = constant(0x6420), odds = constant(0x7531);
     Value own = ptx().permuteBytes(calls[0], calls[1], oddOr(odds, evens));
     Value other = ptx().permuteBytes(calls[0], calls[1], oddOr(evens, odds));
     Value received = ptx().shuffleXor(other, 4);
     Value evenSquares = oddOr(received, own), oddSquares = oddOr(own, received);
-    // The lower four bits of a byte are of the first row, the others of the second.
+    // The lower four bits of a byte belong to the first row, the others to the second.
     auto joined = [&](Value even, Value odd) -> Value {
       return arith::OrIOp::create(builder, loc, both(even, 0x0F0F0F0F), both(odd, 0xF0F0F0F0));
     };
@@ -96,9 +96,9 @@ private:
             joined(shifted<arith::ShRUIOp>(evenSquares, 4), oddSquares)};
   }
 
-  /// The call that this lane makes of `square` and the next.
+  /// The call that this lane makes for `square` and the next square.
   PhiloxWords random(int64_t strip, int64_t square) {
-    // c(i) = 4 ⌊i/16⌋ + ⌊(i mod 8)/2⌋ of the row, and of the column.
+    // c(i) = 4 ⌊i/16⌋ + ⌊(i mod 8)/2⌋ of the row and of the column (tile.bernoulli).
     auto quarter = [&](Value first) { return shifted<arith::ShRUIOp>(first, 2); };
     Value inStrip = lowering.add(shifted<arith::ShLIOp>(lowering.warp, 2),
                                  shifted<arith::ShRUIOp>(lowering.lane, 3));
@@ -113,15 +113,15 @@ private:
     PhiloxWords counter = {exclusiveOr(lowering.valueOf(op.getKeys()), column),
                            exclusiveOr(lowering.valueOf(op.getQueries()), row),
                            lowering.valueOf(op.getW2()), lowering.valueOf(op.getW3())};
-    // Left to LLVM, the halves stay in 64 bits, and most products become ones of 64 by 64 bits.
+    // LLVM would keep the halves in 64 bits and make most products 64 by 64 bits.
     auto multiply = [&](uint32_t factor, Value word) { return ptx().multiplyWide(word, factor); };
     return emitPhilox(builder, loc, counter, tile::BernoulliOp::rounds, /*key=*/{}, multiply);
   }
 
-  /// Bits 0 to 15: of `one`, the others: of `two`.
+  /// Bits 0 to 15 are those of `one`, the others those of `two`.
   Value truths(const PhiloxWords &one, const PhiloxWords &two) {
     Value lowHalves = constant(0x5410), highHalves = constant(0x7632);
-    // Where all 8 bits are those of the probability, the rest decides.
+    // If all 8 bits equal those of the probability, the rest decides.
     Value less = ptx().permuteBytes(isRestLess(one), isRestLess(two), lowHalves);
     for (int64_t plane = 0; plane < planes; ++plane) {
       int64_t word = 3 - plane % 4;
@@ -140,9 +140,9 @@ private:
     return arith::ExtSIOp::create(builder, loc, builder.getI32Type(), isLess);
   }
 
-  /// Bit 8 r + 4 R + 2 C + c of 16 is that of the row with r = row mod 2, R = ⌊row / 8⌋ mod 2, and
-  /// so of the column. Where rows are keys it is numbered the other way round: the bits of 8 r + c
-  /// and of 4 R + 2 C change places.
+  /// Bit 8 r + 4 R + 2 C + c of 16 belongs to the row with r = row mod 2 and R = ⌊row / 8⌋ mod 2,
+  /// and to the column with c and C likewise. If the rows are keys, the numbers of rows and columns
+  /// are exchanged: r with c, and R with C.
   Value inOrientation(Value bits) {
     if (!op.getTransposed())
       return bits;
@@ -150,7 +150,7 @@ private:
     return swapped(bits, 2, 0x0C0C0C0C);
   }
 
-  /// Bit i of `lower` and bit i + `distance` change places.
+  /// Exchanges bit i, for each bit of `lower`, with bit i + `distance`.
   Value swapped(Value bits, int64_t distance, int64_t lower) {
     Value differ = both(exclusiveOr(bits, shifted<arith::ShRUIOp>(bits, distance)), lower);
     return exclusiveOr(bits, exclusiveOr(differ, shifted<arith::ShLIOp>(differ, distance)));
@@ -161,8 +161,8 @@ private:
   Location loc;
   tile::BernoulliOp op;
   FragmentShape shape;
-  Values thresholds; ///< by plane, the lowest first: all bits of the probability's
-  Value odd, isOdd;  ///< which of two squares is the lane's
+  Values thresholds; ///< by plane, the lowest first: a bit of the probability in all bits
+  Value odd, isOdd;  ///< whether the lane computes the second of two squares
 };
 
 void KernelLowering::lowerBernoulli(tile::BernoulliOp op) {

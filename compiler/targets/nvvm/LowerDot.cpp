@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A warp computes its strips against all columns, 16 of the depth a step. The right operand is
-// read once a step for all strips of the warp: two groups of 8 columns with each ldmatrix.
+// A warp multiplies its strips with all columns, 16 of the depth in each step. In each step it
+// reads the right operand once for all of its strips: two groups of 8 columns with each ldmatrix.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/ColumnsInPlace.h"
@@ -39,16 +39,16 @@ Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, 
                                arith::ShLIOp::create(builder, loc, chunk, constant(4)));
 }
 
-/// The same of a tile of a buffer.
+/// Bytes from one row of `tile` to the next in shared memory.
 static int64_t rowBytesOf(Value tile) {
-  if (auto slot = tile.getDefiningOp<pipe::SlotOp>()) // the tile may have its first columns alone
+  if (auto slot = tile.getDefiningOp<pipe::SlotOp>()) // the tile may be only its first columns
     return slot.getBuffer().getType().getRowBytes();
   auto type = cast<tile::TileType>(tile.getType());
   return rowBytesOf(type, type.getElementType());
 }
 
-/// Of a tile whose rows are the depth: the strip's 16 columns are two chunks beside each other, and
-/// the matrices come transposed. Those of chunk 0 and 1 of rows 0-7, then of rows 8-15.
+/// For a tile whose rows are the depth: the strip's 16 columns are two adjacent chunks, and the
+/// matrices are transposed on the way. They are chunks 0 and 1 of rows 0-7, then of rows 8-15.
 Values KernelLowering::leftTransposed(Value tile, int64_t strip, int64_t step) {
   auto type = cast<tile::TileType>(tile.getType());
   int64_t rowBytes = rowBytesOf(tile);
@@ -57,7 +57,7 @@ Values KernelLowering::leftTransposed(Value tile, int64_t strip, int64_t step) {
   int64_t own = rowWarps(type.getExtent(1), kernel.getScheduleAttr().getChoices());
   Value warpInRows =
       own == warps ? warp : arith::RemUIOp::create(builder, loc, warp, constant(own)).getResult();
-  // As in stepAddress and stepOffset, of a step along the row that the warp decides.
+  // As stepAddress and stepOffset do, for a step along the row that depends on the warp.
   Value along = add(warpInRows, constant(strip * own));
   Value bits = multiply(arith::AndIOp::create(builder, loc, along, constant(3)), constant(32));
   Value address = arith::XOrIOp::create(builder, loc, lanePart, bits);
@@ -73,8 +73,8 @@ Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
     auto first = valuesOf(tile).begin() + (strip * shape.groups() + 2 * step) * 2;
     return Values(first, first + 4);
   }
-  // Matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
-  int64_t own = rowWarps(type, kernel.getScheduleAttr().getChoices()); // that share the rows
+  // The matrices: rows 0-7 and 8-15 of columns 0-7, then of columns 8-15.
+  int64_t own = rowWarps(type, kernel.getScheduleAttr().getChoices()); // warps that share the rows
   Value warpInRows =
       own == warps ? warp : arith::RemUIOp::create(builder, loc, warp, constant(own)).getResult();
   Value warpRow = multiply(warpInRows, constant(16));
@@ -96,14 +96,14 @@ LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
     return success();
   }
   if (isa<pipe::AccumulatorAttr>(source.getEncoding())) {
-    Values registers = valuesOf(op.getSource()); // they agree
+    Values registers = valuesOf(op.getSource()); // both encodings have the same registers
     values[op] = registers;
     return success();
   }
   Values registers;
   if (source.isSingleRow()) {
     Value address = add(valueOf(op.getSource()), multiply(firstColumn, constant(4)));
-    if (readInPlace(op.getResult())) { // by the maps
+    if (readInPlace(op.getResult())) { // maps read the values where they are
       values[op] = {address};
       return success();
     }
@@ -136,8 +136,8 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
   int64_t steps = left.getExtent(op.getLeftTransposed() ? 0 : 1) / 16, pairs = shape.groups() / 2;
   int64_t rowBytes = rowBytesOf(op.getB());
   bool transposed = op.getTransposed();
-  // Of the right operand, what the warp's part of the columns begins with: a row, or some 16 of a
-  // panel's 64 columns.
+  // Where the warp's part of the columns begins in the right operand: at a row, or at a multiple of
+  // 16 among a panel's 64 columns.
   Value firstRow, start = valueOf(op.getB()), bits;
   if (partsOf(shape) > 1 && transposed)
     firstRow = multiply(partOf(shape), constant(shape.columns));
@@ -147,9 +147,10 @@ LogicalResult KernelLowering::lowerDot(tile::DotOp op) {
     if (shape.columns % 64 != 0)
       bits = arith::AndIOp::create(builder, loc, begin, constant(127));
   }
-  // transposed: the rows of b are columns of the product, two groups of 8, and the depth lies along
-  // them: matrices (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).
-  // else: the rows of b are the depth, read transposed: (depth 0-7, columns 0-7), (8-15, 0-7), ...
+  // If b is transposed, its rows are columns of the product (two groups of 8) and the depth lies
+  // along them. The matrices are (columns 0-7, depth 0-7), (0-7, 8-15), (8-15, 0-7), (8-15, 8-15).
+  // Otherwise its rows are the depth, and ldmatrix transposes: (depth 0-7, columns 0-7),
+  // (8-15, 0-7), ...
   Value lanePart = add(start, laneAddress(builder, loc, lane, firstRow, rowBytes,
                                           /*rowBit=*/transposed ? 4 : 3,
                                           /*halfBit=*/transposed ? 3 : 4));

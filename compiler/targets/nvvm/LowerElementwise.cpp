@@ -16,9 +16,9 @@ void KernelLowering::lowerConstant(tile::ConstantOp op) {
   auto type = cast<tile::TileType>(op.getType());
   Value value = number(op.getValue().convertToFloat());
   auto rows = dyn_cast<pipe::RowsAttr>(type.getEncoding());
-  bool isNeutral = op.getValue().isZero() || op.getValue().isInfinity(); // of a sum, of a maximum
+  bool isNeutral = op.getValue().isZero() || op.getValue().isInfinity(); // of sums, of maxima
   if (rows && rows.getShares() && !isNeutral) {
-    // One lane of four holds the value, of one part; the others nothing.
+    // Only one lane of four, in one part, holds the value; the others hold 0.
     FragmentShape shape(type, warps);
     Value place = add(firstColumn, partOf(shape));
     Value isFirst =
@@ -36,7 +36,7 @@ Values KernelLowering::unpackPair(Type element, Value pair) {
             arith::BitcastOp::create(
                 builder, loc, f32,
                 arith::AndIOp::create(builder, loc, pair, constant(int32_t(0xFFFF0000))))};
-  if (isa<Float8E4M3FNType>(element)) // in the lower half
+  if (isa<Float8E4M3FNType>(element)) // two bytes in the lower half
     return {float8ToFloat(builder, loc, pair),
             float8ToFloat(builder, loc, arith::ShRUIOp::create(builder, loc, pair, constant(8)))};
   Value halves = LLVM::BitcastOp::create(builder, loc, VectorType::get(2, element), pair);
@@ -59,7 +59,7 @@ static int64_t partsOffsetOf(Operation *op) {
   return op->getAttrOfType<IntegerAttr>(partsOffsetAttr).getInt();
 }
 
-/// NaN loses against every number.
+/// A number wins against NaN.
 Value KernelLowering::combine(tile::Reduction kind, Value a, Value b) {
   bool isInteger = a.getType().isInteger(32);
   switch (kind) {
@@ -83,7 +83,7 @@ void KernelLowering::lowerReduce(tile::ReduceOp op) {
   Values ofRows, results;
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t half = 0; half < 2; ++half) {
-      // Two chains, one for each column of a pair: half the latency.
+      // Two chains, one for each column of a pair, halve the latency.
       Value chains[2];
       for (int64_t group = 0; group < shape.groups(); ++group)
         for (int64_t odd = 0; odd < 2; ++odd) {
@@ -119,7 +119,7 @@ void KernelLowering::lowerAnyPositive(tile::AnyPositiveOp op) {
   Value largest;
   for (Value value : valuesOf(op.getSource()))
     largest = largest ? Value(arith::MaxNumFOp::create(builder, loc, largest, value)) : value;
-  // Where several warps have the rows, what follows is of all of them.
+  // If several warps share the rows, all of them must get the same answer.
   if (partsOf(shapeOf(op.getSource())) > 1)
     values[op] = {ptx().anyPositive(largest, barrierOfAll(), 32 * warps)};
   else if (op.getGroup() && consumers > 0)
@@ -133,7 +133,7 @@ void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
   Type element = cast<tile::TileType>(op.getType()).getElementType();
   Type given = cast<tile::TileType>(op.getSource().getType()).getElementType();
   auto encoding = cast<tile::TileType>(op.getType()).getEncoding();
-  if (element == given || isa_and_nonnull<pipe::SharedAttr>(encoding)) { // whoever reads widens
+  if (element == given || isa_and_nonnull<pipe::SharedAttr>(encoding)) { // the reader widens
     values[op] = Values(source);
     return;
   }
@@ -149,7 +149,7 @@ void KernelLowering::lowerConvertElements(tile::ConvertOp op) {
     return;
   }
   Values pairs;
-  if (cast<tile::TileType>(op.getType()).getRank() == 1) { // a register each
+  if (cast<tile::TileType>(op.getType()).getRank() == 1) { // one element per register
     for (Value value : elements)
       pairs.push_back(packPair(element, value, value));
     values[op] = pairs;

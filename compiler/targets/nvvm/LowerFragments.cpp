@@ -19,7 +19,7 @@ static int64_t columnsOf(Value view) {
   return *cast<tile::ViewType>(view.getType()).getStaticExtent(3);
 }
 
-/// How far apart the elements of a lane, and those of neighbouring lanes are.
+/// The distance between a lane's elements, and the distance between neighbouring lanes' elements.
 static std::pair<int64_t, int64_t> strides(tile::KernelOp kernel) {
   bool isByLane = kernel->hasAttr(sumsByLaneAttr) || kernel.getScheduleAttr()->consumers > 0;
   return isByLane ? std::pair(int64_t(1), laneElements) : std::pair(lanes, int64_t(1));
@@ -37,7 +37,7 @@ Value KernelLowering::fragmentAddress(Value view, const BlockCoordinates &block,
   return advance(blockAddress(view, head, f32), f32, add(pieces, wide(offset)));
 }
 
-/// Rows from the block's limit on, and columns that the view lacks, are 0.
+/// Rows from the block's limit on and columns that the view lacks become 0.
 void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   BlockCoordinates block = blockOf(op.getBlock());
@@ -50,7 +50,7 @@ void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
   for (int64_t strip = 0; strip < shape.strips; ++strip) {
     Value row = add(block.first, multiply(warp, constant(partRows)));
     row = add(row, constant(shape.firstRow(strip)));
-    // A part that does not exist reads the last one that does, and takes nothing from it.
+    // For a part that does not exist, the last one that does is read, and its values are dropped.
     Value held = arith::MinSIOp::create(builder, loc, row, lastPart);
     Value address = fragmentAddress(op.getView(), block, held);
     for (int64_t half = 0; half < 2; ++half) {
@@ -80,7 +80,7 @@ void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// Rows behind the block's limit are written with those before it, where they share a part.
+/// Rows behind the block's limit are stored, too, if they share a part with rows before it.
 void KernelLowering::lowerFragmentStore(Value tile, Value view, Value blockValue, bool adds) {
   FragmentShape shape = shapeOf(tile);
   const Values &elements = valuesOf(tile);
@@ -128,8 +128,8 @@ void KernelLowering::lowerFragmentStore(Value tile, Value view, Value blockValue
   }
 }
 
-/// A buffer of f32 has the order of the workspace that it is added to. A warpgroup writes the
-/// pieces that it has the rows of, or its columns of all pieces.
+/// A buffer of f32 has the order of the workspace to which it is added. A warpgroup writes the
+/// pieces whose rows it has, or, if the tile is cut, its columns of all pieces.
 void KernelLowering::lowerFragmentWrite(pipe::WriteOp op) {
   FragmentShape shape = shapeOf(op.getTile());
   const Values &elements = valuesOf(op.getTile());
@@ -140,7 +140,7 @@ void KernelLowering::lowerFragmentWrite(pipe::WriteOp op) {
   own = add(own, multiply(inWarpgroup, constant(laneElements)));
   Value base = add(stageAddress(op.getBuffer(), valueOf(op.getStage())),
                    multiply(own, constant(elementBytes)));
-  int64_t pieces = shape.warps / warpsOfPiece; // of all warpgroups, in a strip
+  int64_t pieces = shape.warps / warpsOfPiece; // pieces of all warpgroups in a strip
   for (int64_t strip = 0; strip < shape.strips; ++strip)
     for (int64_t group = 0; group < shape.groups(); ++group) {
       int64_t offset = strip * pieces * pieceRows * columns + group * groupElements;
@@ -151,7 +151,8 @@ void KernelLowering::lowerFragmentWrite(pipe::WriteOp op) {
     }
 }
 
-/// One thread of a warpgroup starts the addition: no branch stands between products in flight.
+/// One thread of a warpgroup starts the addition. The instruction has a predicate, because no
+/// branch may stand between products in flight.
 void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
   auto buffer = op.getBuffer().getType();
   BlockCoordinates block = blockOf(op.getBlock());
@@ -179,7 +180,7 @@ void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, count, constant(0));
   Value adds = arith::AndIOp::create(builder, loc, isFirst,
                                      arith::AndIOp::create(builder, loc, hasRows, hasColumns));
-  BlockCoordinates ofPiece = block; // rows of a head follow each other by `columns` elements
+  BlockCoordinates ofPiece = block; // the rows of a head are `columns` elements apart
   ofPiece.first = row;
   Type f32 = builder.getF32Type();
   Value global = advance(blockAddress(op.getView(), ofPiece, f32), f32,

@@ -3,18 +3,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of a column, or of a diagonal, a lane adds up what it has itself: of a fragment's two rows, which
-// are 8 apart. Then two lanes with neighbouring rows exchange a half of their sums, so that each
-// has every other line of the pair of rows. These go to shared memory, where a thread adds up a
-// line: one number for each pair of rows, all in one order. Exchanging further would take more
+// Lowers tile.add_lines, which adds up the columns or the diagonals of a tile, and adds each sum to
+// an element in memory.
+//
+// First a lane adds up its own elements of a line: it holds two rows of a strip, which are 8 apart.
+// Then two lanes with neighbouring rows exchange half of their sums, so that each has every other
+// line of the pair of rows. They write these sums to shared memory. There a thread adds up a line:
+// one number for each pair of rows, always in the same order. Exchanging further would need more
 // selects than it saves loads.
 //
-// A diagonal goes through two tiles of a row of tiles, and diagonals far from each other may have
-// one element (a bucket of distances). So with roles a thread keeps the sum of a diagonal in shared
-// memory until it gets one of another element. It finds the element of a diagonal once.
+// A diagonal goes through two tiles of a row of tiles, and diagonals that are far apart may have
+// the same element (a bucket of distances). So with roles a thread keeps the sum of a diagonal in
+// shared memory until it gets a sum for another element. It looks up the element of a diagonal only
+// once.
 //
-// Lanes whose sums go to one element, as buckets of distances have it far from the diagonal, add
-// them up first: additions to one address are one after the other.
+// Far from the diagonal, the sums of several lanes go to one element (a bucket of distances). These
+// lanes first add up their sums, because additions to one address run one after the other.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
@@ -34,11 +38,12 @@ namespace tesela::nvvm {
 static constexpr int64_t bytesOfElement = 4;
 static constexpr int64_t banks = 32, rowsOfWarp = 16, pairsOfWarp = 4;
 
-/// Lanes of a pair of rows write eight numbers side by side: where the pairs' are 8 banks apart, a
-/// warp's 32 meet in no bank.
+/// The lanes of a pair of rows write eight adjacent numbers. If the numbers of the pairs are 8
+/// banks apart, the 32 lanes of a warp have no bank conflict.
 static constexpr int64_t bankStep = 8;
 
-/// The least stride of at least `numbers` that leaves `remainder` when divided by the banks.
+/// The least stride of at least `numbers` whose remainder modulo the number of banks is
+/// `remainder`.
 static int64_t strideFor(int64_t numbers, int64_t remainder) {
   return numbers + (banks + remainder - numbers % banks) % banks;
 }
@@ -65,7 +70,7 @@ LinesPlace::LinesPlace(tile::AddLinesOp op) {
     lines = columns;
     stride = strideFor(columns, bankStep);
   } else {
-    // Of a diagonal each pair's numbers begin two places before those of the pair above it; a warp
+    // In a diagonal, each pair's numbers begin two places before those of the pair above it. A warp
     // writes 16 numbers more than it has columns (Lines::writeDiagonals).
     lines = rows + columns - 1;
     stride = strideFor(columns + rows + 6, bankStep + 2);
@@ -75,7 +80,7 @@ LinesPlace::LinesPlace(tile::AddLinesOp op) {
 KeptLines::KeptLines(const LinesPlace &place)
     : parts(place.parts), slots(std::max<int64_t>(llvm::PowerOf2Ceil(place.lines), threads)) {}
 
-/// Whether a work item has one such value.
+/// Whether `value` is the same throughout a work item.
 static bool isOfItem(Value value) {
   Operation *op = value.getDefiningOp();
   Operation *around = value.getParentBlock()->getParentOp();
@@ -88,7 +93,7 @@ static bool isOfItem(Value value) {
 std::optional<SmallVector<int64_t>> keptValues(tile::AddLinesOp op) {
   Block &body = op.getBody().front();
   auto used = valuesUsedBy(*op);
-  /// The first position to which the body adds `argument`.
+  /// The position of the tile to which the body adds `argument`; null if the body has another form.
   auto firstOf = [&](BlockArgument argument) -> Value {
     for (auto sum : body.getOps<arith::AddIOp>()) {
       if (!llvm::is_contained(sum->getOperands(), argument))
@@ -138,7 +143,7 @@ public:
       clear(linesOffsetAttr, place.bytes());
     if (op->hasAttr(keptOffsetAttr))
       clear(keptOffsetAttr, KeptLines(place).bytes());
-    barrier(); // all have read what stood there
+    barrier(); // all threads have read what was there
     if (op.getLines() == op.elements)
       writeElements();
     else if (op.getLines() == op.columns)
@@ -158,7 +163,7 @@ public:
                        });
   }
 
-  /// What is still kept at the end.
+  /// Adds to memory what is still kept at the end.
   void addKept() {
     KeptLines kept(place);
     Value first = slotOfThread(kept);
@@ -178,7 +183,7 @@ private:
   Value select(Value condition, Value a, Value b) {
     return arith::SelectOp::create(builder, loc, condition, a, b);
   }
-  /// Null is 0.
+  /// a + b, where null stands for 0.
   Value sum(Value a, Value b) {
     if (!a || !b)
       return a ? a : b;
@@ -190,12 +195,13 @@ private:
     return op->getAttrOfType<IntegerAttr>(attribute).getInt();
   }
   bool isInParts() { return lowering.consumers > 0 && op.getLines() == op.diagonals; }
-  /// Those that sum a part.
+  /// The number of threads that sum a part.
   int64_t threads() { return isInParts() ? KeptLines::threads : 32 * lowering.warps; }
   Value warpOfPart() { return bits(lowering.warp, KeptLines::threads / 32 - 1); }
   Value threadOfPart() { return bits(lowering.thread, KeptLines::threads - 1); }
 
-  /// Of all that sum a part: with roles that of lowerBarrier, without its fence for copies.
+  /// The barrier of all threads that sum a part. With roles it is that of lowerBarrier, without the
+  /// fence for copies.
   void barrier() {
     if (isInParts())
       lowering.ptx().barrier(lowering.warpgroupBarrierId(), KeptLines::threads);
@@ -205,9 +211,9 @@ private:
       lowering.ptx().barrier();
   }
 
-  /// A diagonal is summed over all pairs of rows, also those that it does not cross: zeros stand
-  /// there from the kernel's begin; and so they do where nothing is kept. All threads of the block
-  /// write them, ahead of its roles.
+  /// A diagonal is summed over all pairs of rows, including those that it does not cross. Their
+  /// numbers must be zero, and so must slots that keep nothing. All threads of the thread block
+  /// write these zeros at the kernel's start, in front of the roles.
   void clear(StringRef attribute, int64_t bytes) {
     bool isFirst = true;
     lowering.kernel.walk([&](tile::AddLinesOp other) {
@@ -231,7 +237,7 @@ private:
     lowering.ptx().storeShared(loop.getInductionVar(), 0, constant(0));
   }
 
-  /// The lane's element; null beside the tile.
+  /// The lane's element; null outside of the tile.
   Value element(int64_t strip, int64_t group, int64_t half, int64_t odd) {
     if (group < 0 || group >= shape.groups())
       return {};
@@ -243,7 +249,7 @@ private:
     lowering.ptx().storeShared(address, number * bytesOfElement, value);
   }
 
-  /// Where number `number` of the first set of the lane's pair of rows lies.
+  /// The address of number `number` in the first set of the lane's pair of rows.
   Value addressOf(Value number) {
     Value pair = bits(arith::ShRUIOp::create(builder, loc, lowering.lane, constant(3)), 3);
     Value warp = isInParts() ? warpOfPart() : lowering.warp;
@@ -255,7 +261,7 @@ private:
   /// Whether the lane's rows are the second of their pairs.
   Value isSecond() { return isEqual(bits(lowering.lane, 4), 4); }
 
-  /// Numbers between the strips of a warp.
+  /// Distance, in numbers, between the strips of a warp.
   int64_t stripStep() { return shape.warps * pairsOfWarp * place.stride; }
 
   void writeElements() {
@@ -274,7 +280,7 @@ private:
         }
   }
 
-  /// Of a pair's columns the first row's lanes take the even ones.
+  /// In each pair of rows, the lanes of the first row take the even columns.
   void writeColumns() {
     Value second = isSecond();
     Value parity = bits(arith::ShRUIOp::create(builder, loc, lowering.lane, constant(2)), 1);
@@ -288,12 +294,12 @@ private:
       }
   }
 
-  /// With i = lane / 4 and m = lane mod 4 the lane has rows i and i + 8 of its warp's, and the
-  /// columns 8 g + 2 m + o. Those of row i + 8 and g + 1 are on the diagonals of row i and g. A
-  /// lane keeps o = 0, the diagonals d = 8 g + 2 m - i: the first of a pair gets what the second
-  /// has of o = 1 at the same m, the second what the first has at the column before its own, m - 1
-  /// or, in the group before, 3. Line d + rows - 1 is number d - 16 warp + rows
-  /// - 1.
+  /// Let i = lane / 4 and m = lane mod 4. The lane has rows i and i + 8 of its warp and columns 8 g
+  /// + 2 m + o. Its elements of row i + 8 and group g + 1 are on the same diagonals as those of row
+  /// i and group g. A lane keeps o = 0, which are the diagonals d = 8 g + 2 m - i. The first lane
+  /// of a pair gets the second lane's values of o = 1 with the same m. The second lane gets the
+  /// first lane's values in the column before its own: m - 1, or m = 3 of the group before. Line d
+  /// + rows - 1 is number d - 16 warp + rows - 1.
   void writeDiagonals() {
     Value row = arith::ShRUIOp::create(builder, loc, lowering.lane, constant(2));
     Value m = bits(lowering.lane, 3), second = isSecond();
@@ -335,7 +341,7 @@ private:
     return LLVM::LoadOp::create(builder, loc, f32, at);
   }
 
-  /// What `count` sets from `first` on have at `pointer`, in halves.
+  /// The sum of `count` sets from `first` on at `pointer`, added pairwise.
   Value sumOfSets(Value pointer, int64_t first, int64_t count) {
     if (count == 1)
       return load(pointer, first * place.stride);
@@ -372,7 +378,7 @@ private:
     return {lowering.slots, lowering.viewOf(collect().getView()), "device"};
   }
 
-  /// The row and the column, of the tile, of the first element of diagonal `line` of the part.
+  /// Row and column, in the tile, of the first element of the part's diagonal `line`.
   std::pair<Value, Value> firstOf(Value line) {
     Value d = subtract(line, constant(place.rows - 1)), zero = constant(0);
     Value row = arith::MaxSIOp::create(builder, loc, subtract(zero, d), zero);
@@ -382,7 +388,7 @@ private:
     return {row, column};
   }
 
-  /// Where the body adds `value`, the sum of a line; `added`: what it adds.
+  /// The indices at which the body adds `value`, the sum of a line. Sets `added` to what it adds.
   Values indicesOf(Value value, Value row, Value column) {
     IRMapping scalars = outer;
     Block &body = op.getBody().front();
@@ -415,12 +421,12 @@ private:
     Value start = lowering.add(lowering.sharedBase, constant(offsetOf(keptOffsetAttr)));
     return lowering.add(start, lowering.multiply(lowering.warpgroup, constant(kept.bytesOfPart())));
   }
-  /// Its slots are this one and each that is `threads` further.
+  /// The thread's first slot. Its other slots follow at distances of `threads`.
   Value slotOfThread(const KeptLines &kept) {
     return lowering.add(keptBase(), lowering.multiply(threadOfPart(), constant(kept.bytesOfSlot)));
   }
 
-  /// Adds what a slot holds to memory.
+  /// Adds a slot's sum to memory.
   void addSlot(ArrayRef<Value> slot) {
     const ViewSlots &view = lowering.viewOf(collect().getView());
     Value address = wideOf(slot[2], slot[3]);
@@ -444,8 +450,8 @@ private:
     diagonal = subtract(diagonal, lowering.multiply(lowering.warpgroup, constant(place.rows)));
     diagonal = subtract(diagonal, constant(place.rows - 1));
     Value start = keptBase(), first = slotOfThread(kept);
-    // Whether what changes is as it was for the tile before: written behind the barrier below, and
-    // read before it.
+    // Compare the changing values with those of the tile before. They are read in front of the
+    // barrier below and written behind it.
     values[1] = constant(1);
     auto changing = ArrayRef(values).drop_front();
     Value isOfOther = lowering.constant(0, 1);
@@ -469,9 +475,9 @@ private:
       lowering.ptx().storeShared(start, kept.lastOffset() + 4 * int64_t(number), value);
   }
 
-  /// Adds `line`, if there is such a one, to what is kept at `first` plus `offset`; before it what
-  /// stands there goes to memory, if it is of another element. `isOfOther`: what changes has
-  /// changed.
+  /// Adds line `line`, if it exists, to the slot at `first` + `offset`. If the slot holds a sum for
+  /// another element, that sum first goes to memory. `isOfOther`: whether a value that changes has
+  /// changed since the last tile.
   void keepLine(Value line, Value diagonal, Value isOfOther, Value first, int64_t offset) {
     Values slot = lowering.ptx().loadShared16Bytes(first, offset);
     Value exists =
@@ -513,8 +519,8 @@ private:
                                        arith::TruncIOp::create(builder, loc, i32, upper)});
   }
 
-  /// `value`; where all lanes have the same indices, the first one's is the sum of all, and the
-  /// others' is 0.
+  /// Returns `value`. If all lanes have the same indices, the first lane gets the sum of all values
+  /// and the others get 0.
   Value joined(Value value, ArrayRef<Value> indices) {
     Value same = lowering.constant(1, 1), none = lowering.number(0);
     for (Value index : indices) {
@@ -548,7 +554,7 @@ private:
 
 void KernelLowering::lowerAddLines(tile::AddLinesOp op) { Lines(*this, op).emit(); }
 
-/// Copies of an op, such as the one of a loop's last iteration, keep in one place.
+/// All copies of an op, such as that of a loop's last iteration, keep their sums in one place.
 void KernelLowering::lowerAddKept() {
   kernel.walk([&](tile::AddLinesOp op) {
     if (!op->hasAttr(keptOffsetAttr))

@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// `op`, of the body of a map, for the elements whose scalars these are.
+/// Lowers `op` of a map's body for the elements whose scalars `elements` maps.
 void KernelLowering::emitInBody(Operation *op, ArrayRef<IRMapping *> elements) {
   if (auto loop = dyn_cast<scf::ForOp>(op))
     return emitLoop(loop, elements);
@@ -22,7 +22,7 @@ void KernelLowering::emitInBody(Operation *op, ArrayRef<IRMapping *> elements) {
     scalars->map(op->getResult(0), emitScalar(op, *scalars));
 }
 
-/// One loop for all of the elements: its bounds are the same for them.
+/// Lowers a loop once for all elements. Its bounds are the same for all of them.
 void KernelLowering::emitLoop(scf::ForOp loop, ArrayRef<IRMapping *> elements) {
   auto bound = [&](Value value) { return elements.front()->lookup(value); };
   Values start = {bound(loop.getLowerBound())};
@@ -31,7 +31,7 @@ void KernelLowering::emitLoop(scf::ForOp loop, ArrayRef<IRMapping *> elements) {
   auto lowered = scf::WhileOp::create(
       builder, loc, ValueRange(start).getTypes(), start,
       [&](OpBuilder &, Location, ValueRange carried) {
-        if (elements.size() > 1) // several rounds of them at once would take too many registers
+        if (elements.size() > 1) // unrolling would take too many registers
           ptx().keepLoop();
         Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, carried.front(),
                                            bound(loop.getUpperBound()));
@@ -137,7 +137,7 @@ Value KernelLowering::MapElements::ofRow(Row &row, Value value) {
     result = moved(at->lane, at->row * row.position);
   } else if (value == rowArgument()) {
     result = lowering.add(firstRow, lowering.constant(row.number));
-  } else if (value == columnArgument()) { // of a tile of one extent
+  } else if (value == columnArgument()) { // the only column of a tile of one extent
     result = lowering.constant(0);
   } else {
     Operation *op = value.getDefiningOp();
@@ -192,10 +192,11 @@ Value KernelLowering::MapElements::elementOf(Value source, const Element &at) {
   }
   if (!isOfWords(source))
     return lowering.valuesOf(source)[indexOf(at)];
-  // Pinned, or else the bits of all elements, of which other maps ask too, would be taken apart
-  // ahead of both and held in a register each. ptxas sees through that: what another map of the
-  // block has asked before is turned by a byte, so that no test is the same, or the predicates,
-  // of which there are seven, would be kept in registers by two instructions each.
+  // Pinned: otherwise LLVM would take apart the bits of all elements in front of all maps that test
+  // them, and hold each bit in a register. ptxas sees through the pin. So if another map of the
+  // block has tested the words before, they are rotated by a byte, and no test is the same as
+  // before. Otherwise ptxas would keep the predicates, and since there are only seven, it would
+  // move them to registers and back by two instructions each.
   int64_t turn = 8 * llvm::count_if(source.getUsers(), [&](Operation *user) {
                    return isa<tile::MapOp>(user) && user->getBlock() == map->getBlock() &&
                           user->isBeforeInBlock(map);
@@ -230,7 +231,7 @@ void KernelLowering::MapElements::emitElements(MutableArrayRef<Element> elements
       depositPairs(deposit, elements);
       continue;
     }
-    SmallVector<IRMapping *> left; // those that have no shorter way
+    SmallVector<IRMapping *> left; // elements for which there is no shorter way
     for (Element &at : elements)
       if (!at.scalars.contains(inner.getResult(0)))
         left.push_back(&at.scalars);
@@ -264,7 +265,7 @@ void KernelLowering::MapElements::prepareElement(Element &at, Operation &op) {
       offset.push_back(place ? offsetOf(*place, at) : 0);
     }
     if (isChunked) {
-      // As many columns ahead of the element as the chunk's first is.
+      // Move from the element back to the first column of the chunk.
       offset.back() -= 8 * (at.group - first) + at.odd;
       chunk = {first, lowering.emitCoveredChunk(read, lane, offset)};
       at.scalars.map(result, chunk.elements[inChunk]);
@@ -303,7 +304,7 @@ LogicalResult KernelLowering::lowerMap(tile::MapOp op) {
     return op.emitOpError() << "expected elements f32 or i32, or i1 of two extents, got "
                             << element;
   Block &body = op.getBody().front();
-  // Values from outside are looked up once.
+  // Look up each value from outside of the body once.
   IRMapping outer;
   for (Operation &inner : body) {
     if (&inner != body.getTerminator() &&

@@ -1,320 +1,23 @@
-//===- LowerMemory.cpp - Buffers, copies, loads, stores ----------*- C++ -*-===//
+//===- LowerMemory.cpp - Loads and stores of registers ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "pipe/Shares.h"
+//
+// Tiles that go between registers and global memory directly, not through a buffer. Each thread
+// loads and stores the elements that it holds.
+//
+//===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/FragmentOrder.h"
 #include "targets/nvvm/FreeColumns.h"
 #include "targets/nvvm/KernelLowering.h"
-#include "targets/nvvm/RoleOutputs.h"
+#include "targets/nvvm/PageTable.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace tesela::nvvm {
-
-// Memory moves in chunks of 16 bytes: 8 elements of 16 bits, 16 of 8.
-static constexpr int64_t chunkBytes = 16;
-
-void KernelLowering::lowerAlloc(pipe::AllocOp op) {
-  values[op] = {add(sharedBase, constant(*op.getOffset()))};
-}
-
-Value KernelLowering::stageAddress(Value buffer, Value stage) {
-  Value bytes = constant(cast<pipe::BufferType>(buffer.getType()).getStageBytes());
-  return add(valueOf(buffer), multiply(stage, bytes));
-}
-
-void KernelLowering::lowerSlot(pipe::SlotOp op) {
-  values[op] = {stageAddress(op.getBuffer(), valueOf(op.getStage()))};
-}
-
-namespace {
-
-/// How the chunks of a tile are dealt to the threads of a block: 8 threads take 8 chunks beside
-/// each other, then those 8 further (a *group*), and the next threads the rows below. So a thread's
-/// chunks stand in one column of each group, `rowStep` rows apart. Where that is a multiple of 8
-/// their swizzle is the same; of one warp's, 4 rows apart, each other one differs in one bit.
-struct ChunkDeal {
-  ChunkDeal(pipe::BufferType type, int64_t threads)
-      : groups(llvm::divideCeil(type.getColumns(), type.getPanelColumns())), rowStep(threads / 8),
-        rows(type.getRows() / rowStep) {}
-
-  int64_t groups;  ///< of 8 chunks in a row
-  int64_t rowStep; ///< from a thread's row to its next
-  int64_t rows;    ///< of a thread
-};
-
-} // namespace
-
-/// A thread's first chunk: its row, its column's chunk, and its address within a stage.
-static std::tuple<Value, Value, Value> firstChunk(OpBuilder &builder, Location loc, Value thread,
-                                                  int64_t rowBytes) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  };
-  Value row = arith::DivUIOp::create(builder, loc, thread, constant(8));
-  Value chunk = arith::RemUIOp::create(builder, loc, thread, constant(8));
-  Value swizzle = arith::AndIOp::create(builder, loc, row, constant(7));
-  Value place = arith::XOrIOp::create(builder, loc, chunk, swizzle);
-  Value address = arith::AddIOp::create(
-      builder, loc, arith::MulIOp::create(builder, loc, row, constant(rowBytes)),
-      arith::MulIOp::create(builder, loc, place, constant(chunkBytes)));
-  return {row, chunk, address};
-}
-
-namespace {
-
-/// What a table says of the pages of a sequence.
-struct PageTable {
-  PageTable(const ViewSlots &table, ArrayRef<Value> slots, Value batch, Value rows)
-      : data(slots[table.data]), lineStride(slots[table.strides[0]]),
-        pageStride(slots[table.strides[1]]), batch(batch), rows(rows) {}
-
-  Value data, lineStride, pageStride; ///< of the table
-  Value batch, rows;                  ///< the sequence's line; rows of a page
-};
-
-} // namespace
-
-/// The name of the page in which the block's first row lies, as the table has it, and the row in
-/// it. Of a row that does not exist, those of the last one that does.
-static std::pair<Value, Value> lookUpPage(OpBuilder &builder, Location loc, const PageTable &table,
-                                          const BlockCoordinates &block) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  };
-  auto product = [&](Value index, Value stride) -> Value {
-    Value wide = arith::ExtSIOp::create(builder, loc, builder.getI64Type(), index);
-    return arith::MulIOp::create(builder, loc, wide, stride);
-  };
-  Value last = arith::SubIOp::create(builder, loc, block.limit, constant(1));
-  Value held = arith::MinSIOp::create(builder, loc, block.first, last);
-  held = arith::MaxSIOp::create(builder, loc, held, constant(0)); // of a sequence without rows
-  Value number = arith::DivUIOp::create(builder, loc, held, table.rows);
-  Value index = arith::AddIOp::create(builder, loc, product(table.batch, table.lineStride),
-                                      product(number, table.pageStride));
-  Type i32 = builder.getI32Type();
-  auto load = LLVM::LoadOp::create(
-      builder, loc, i32,
-      LLVM::GEPOp::create(builder, loc, table.data.getType(), i32, table.data, index));
-  load.setInvariant(true);
-  return {load, arith::RemUIOp::create(builder, loc, held, table.rows)};
-}
-
-/// Whether the pool of `pages` has the page in which the block's first row lies: a row that is
-/// written must not go into another one.
-static Value isInPool(OpBuilder &builder, Location loc, const PageTable &table, Value pages,
-                      const BlockCoordinates &block) {
-  Value page = lookUpPage(builder, loc, table, block).first;
-  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, page, pages);
-}
-
-void KernelLowering::forEachChunk(Value bufferValue, Value stage, Value view, Value blockValue,
-                                  Value columns, llvm::function_ref<void(const Chunk &)> body) {
-  auto buffer = cast<pipe::BufferType>(bufferValue.getType());
-  ChunkDeal deal(buffer, warps * 32);
-  const int64_t chunkElements = chunkBytes / buffer.getElementBytes();
-  auto [row, chunk, address] = firstChunk(builder, loc, thread, buffer.getRowBytes());
-  Value evenRows = add(address, stageAddress(bufferValue, valueOf(stage)));
-  Value oddRows = arith::XOrIOp::create(builder, loc, evenRows, constant(4 * chunkBytes));
-
-  // Of each group: the bytes that the view has of this thread's chunk.
-  Value firstColumn = multiply(chunk, constant(chunkElements)), limit;
-  int64_t known = 0; // columns that exist for certain
-  if (columns) {
-    BlockCoordinates of = blockOf(columns);
-    limit = arith::SubIOp::create(builder, loc, of.limit, of.first);
-  } else {
-    known = *cast<tile::ViewType>(view.getType()).getStaticExtent(3);
-    limit = constant(known);
-  }
-  Values bytes;
-  const int64_t groupElements = 8 * chunkElements;
-  for (int64_t group = 0; group < deal.groups; ++group) {
-    if ((group + 1) * groupElements <= known) {
-      bytes.push_back(constant(chunkBytes));
-      continue;
-    }
-    Value column = add(firstColumn, constant(group * groupElements));
-    Value left = arith::SubIOp::create(builder, loc, limit, column);
-    left = arith::MaxSIOp::create(builder, loc, left, constant(0));
-    left = arith::MinSIOp::create(builder, loc, left, constant(chunkElements));
-    bytes.push_back(multiply(left, constant(buffer.getElementBytes())));
-  }
-  if (columns)
-    firstColumn = add(firstColumn, blockOf(columns).first);
-
-  Type element = buffer.getElementType();
-  auto moveRow = [&](int64_t index, Value global, Value exists) {
-    Value address = index * deal.rowStep % 8 == 0 ? evenRows : oddRows;
-    for (int64_t group = 0; group < deal.groups; ++group)
-      body({address, index * deal.rowStep * buffer.getRowBytes() + group * 8 * chunkBytes,
-            advance(global, element, constant(group * groupElements, 64)), bytes[group], exists});
-  };
-  BlockCoordinates block = blockOf(blockValue);
-  int64_t heads = cast<tile::BlockType>(blockValue.getType()).getHeadCount();
-  if (heads > 1) {
-    for (int64_t index = 0; index < deal.rows; ++index) {
-      RowCoordinates at =
-          emitRow(builder, loc, block, add(row, constant(index * deal.rowStep)), heads, extents());
-      Value start = blockAddress(view, {block.batch, at.head, at.position}, element);
-      moveRow(index, advance(start, element, wide(firstColumn)), at.exists);
-    }
-    return;
-  }
-  bool isWritten = kernel.getArgumentRole(placeOf(view).argument.getArgNumber()) == tile::Role::Out;
-  bool liesTogether =
-      !isWritten &&
-      rowsTogether(view, cast<tile::BlockType>(blockValue.getType())) >= buffer.getRows();
-  if (tile::PagedOp paged = placeOf(view).paged;
-      paged && !liesTogether) { // each row may lie in another page
-    PageTable table(viewOf(paged.getTable()), slots, valueOf(paged.getBatch()),
-                    constant(*paged.getView().getType().getStaticExtent(2)));
-    for (int64_t index = 0; index < deal.rows; ++index) {
-      BlockCoordinates at = block;
-      at.first = add(block.first, add(row, constant(index * deal.rowStep)));
-      Value exists =
-          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, at.first, at.limit);
-      if (isWritten) // not into a page that is another sequence's
-        exists = arith::AndIOp::create(
-            builder, loc, exists,
-            isInPool(builder, loc, table, slots[viewOf(paged.getView()).extents[0]], at));
-      Value start = blockAddress(view, at, element);
-      moveRow(index, advance(start, element, wide(firstColumn)), exists);
-    }
-    return;
-  }
-  Value rowStride = slots[viewOf(view).strides[2]];
-  Value global = advance(blockAddress(view, block, element), element,
-                         add(multiply(wide(row), rowStride), wide(firstColumn)));
-  Value step = multiply(rowStride, constant(deal.rowStep, 64));
-  Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, row));
-  for (int64_t index = 0; index < deal.rows; ++index) {
-    Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, rowsLeft,
-                                         constant(index * deal.rowStep));
-    moveRow(index, global, exists);
-    if (index + 1 < deal.rows)
-      global = advance(global, element, step);
-  }
-}
-
-void KernelLowering::lowerCopy(pipe::CopyOp op) {
-  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), op.getColumns(),
-               [&](const Chunk &chunk) {
-                 Value bytes =
-                     arith::SelectOp::create(builder, loc, chunk.exists, chunk.bytes, constant(0));
-                 ptx().copyAsync(chunk.address, chunk.offset, chunk.global, bytes);
-               });
-}
-
-void KernelLowering::lowerWrite(pipe::WriteOp op) {
-  auto buffer = op.getBuffer().getType();
-  if (isa<pipe::SharedAttr>(cast<tile::TileType>(op.getTile().getType()).getEncoding()))
-    return lowerWideningWrite(op);
-  if (buffer.getElementType().isF32())
-    return lowerFragmentWrite(op);
-  FragmentShape shape = shapeOf(op.getTile());
-  const Values &pairs = valuesOf(op.getTile());
-  int64_t rowBytes = buffer.getPanels() ? 8 * chunkBytes : buffer.getRowBytes();
-  // From 8 chunks of a row to the next 8.
-  int64_t eightChunks = buffer.getPanels() ? buffer.getRows() * rowBytes : 8 * chunkBytes;
-  auto pairOf = [&](int64_t strip, int64_t group, int64_t half) {
-    return pairs[(strip * shape.groups() + group) * 2 + half];
-  };
-  // Where its part of the columns begins: less than a panel of 8 chunks, or whole ones.
-  Value partBits, partPanels;
-  if (partsOf(shape) > 1 && shape.groups() % 8 == 0)
-    partPanels = multiply(partOf(shape), constant(shape.groups() / 8 * eightChunks));
-  else if (partsOf(shape) > 1)
-    partBits = multiply(partOf(shape), constant(shape.groups() * chunkBytes));
-  // Chips whose kernels have consumers have stmatrix. It is for operands that are written in each
-  // iteration; at the end of a work item its addresses would take registers (12 bytes spilled by
-  // packed heads of 256).
-  int64_t rows = cast<tile::TileType>(op.getTile().getType()).getExtent(0);
-  bool isShare = pipe::isByShares(buffer, rows, consumers);
-  bool isOperand = (buffer.getStages() > 1 && !isShare) || partsOf(shape) > 1;
-  if (consumers > 0 && isOperand && shape.groups() % 2 == 0 && rowBytes % (8 * chunkBytes) == 0) {
-    auto both = [&](Value a, int64_t bits) -> Value {
-      return arith::AndIOp::create(builder, loc, a, constant(bits));
-    };
-    // A lane gives the address of one row of the four matrices: of row lane mod 16 of the strip, in
-    // the first or the second of two groups.
-    Value row = both(lane, 15), group = arith::ShRUIOp::create(builder, loc, lane, constant(4));
-    Value place = arith::XOrIOp::create(builder, loc, group, both(row, 7));
-    Value inStrip = add(arith::ShLIOp::create(builder, loc, rowWarpOf(shape), constant(4)), row);
-    Value base = add(multiply(inStrip, constant(rowBytes)), multiply(place, constant(chunkBytes)));
-    base = add(ptx().pinned(base), stageAddress(op.getBuffer(), valueOf(op.getStage())));
-    if (partBits)
-      base = arith::XOrIOp::create(builder, loc, base, partBits);
-    else if (partsOf(shape) > 1)
-      base = add(base, partPanels);
-    for (int64_t group = 0; group < shape.groups(); group += 2) {
-      Value address = arith::XOrIOp::create(builder, loc, base, constant((group % 8) * chunkBytes));
-      for (int64_t strip = 0; strip < shape.strips; ++strip)
-        ptx().storeMatrices(address, shape.firstRow(strip) * rowBytes + (group / 8) * eightChunks,
-                            {pairOf(strip, group, 0), pairOf(strip, group, 1),
-                             pairOf(strip, group + 1, 0), pairOf(strip, group + 1, 1)});
-    }
-    return;
-  }
-  Value firstRow = ptx().pinned(firstRowOf(shape)), firstColumn = ptx().pinned(this->firstColumn);
-  Value base = stageAddress(op.getBuffer(), valueOf(op.getStage()));
-  base = add(base, multiply(firstRow, constant(rowBytes)));
-  base = add(base, multiply(firstColumn, constant(2))); // bytes within the chunk
-  if (isShare)                                          // rows are numbered across all stages
-    base = add(base, multiply(warpgroup, constant(bytesBetweenShares(op.getBuffer()) -
-                                                  buffer.getRows() * rowBytes)));
-  if (partPanels)
-    base = add(base, partPanels);
-  // Rows of a lane differ by multiples of 8: one swizzle serves all.
-  Value swizzle =
-      multiply(arith::AndIOp::create(builder, loc, firstRow, constant(7)), constant(chunkBytes));
-  for (int64_t group = 0; group < shape.groups(); ++group) {
-    Value bits = constant((group % 8) * chunkBytes);
-    if (partBits)
-      bits = add(bits, partBits);
-    Value place = arith::XOrIOp::create(builder, loc, swizzle, bits);
-    Value address = add(base, place);
-    for (int64_t strip = 0; strip < shape.strips; ++strip)
-      for (int64_t half = 0; half < 2; ++half) {
-        int64_t row = shape.firstRow(strip) + 8 * half;
-        int64_t offset = row * rowBytes + (group / 8) * eightChunks;
-        ptx().storeShared(address, offset, pairOf(strip, group, half));
-      }
-  }
-}
-
-void KernelLowering::lowerStore(pipe::StoreOp op) {
-  auto storeChunk = [&](const Chunk &chunk) {
-    Values data = ptx().loadShared16Bytes(chunk.address, chunk.offset);
-    Value hasColumns =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sgt, chunk.bytes, constant(0));
-    Value exists = arith::AndIOp::create(builder, loc, chunk.exists, hasColumns);
-    auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(branch.thenBlock());
-    ptx().storeGlobal16Bytes(chunk.global, data);
-  };
-  forEachChunk(op.getBuffer(), op.getStage(), op.getView(), op.getBlock(), /*columns=*/Value(),
-               storeChunk);
-}
-
-std::pair<Value, Value> KernelLowering::placeInPage(tile::PagedOp op,
-                                                    const BlockCoordinates &block) {
-  PageTable table(viewOf(op.getTable()), slots, valueOf(op.getBatch()),
-                  constant(*op.getView().getType().getStaticExtent(2)));
-  auto [page, row] = lookUpPage(builder, loc, table, block);
-  // A table that is wrong must not lead out of the pool.
-  Value lastPage =
-      arith::SubIOp::create(builder, loc, slots[viewOf(op.getView()).extents[0]], constant(1));
-  page = arith::MinSIOp::create(builder, loc, page, lastPage);
-  page = arith::MaxSIOp::create(builder, loc, page, constant(0));
-  return {page, row};
-}
 
 Value KernelLowering::rowAddress(Value view, const BlockCoordinates &block, Value row) {
   if (!viewOf(view).strides.empty())
@@ -334,8 +37,8 @@ Value KernelLowering::isPassed(Value view) {
   return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, data, none);
 }
 
-/// The shape of the tiles beside which maps read the values of columns `columns`: pipe-verify-
-/// lowerable sees to it that all are cut alike.
+/// The shape of the tiles whose maps read the column values `columns`. pipe-verify-lowerable makes
+/// sure that all of them are cut in the same way.
 static FragmentShape shapeOfReaders(Value columns, int64_t warps) {
   for (Operation *user : columns.getUsers())
     if (auto map = dyn_cast<tile::MapOp>(user))
@@ -343,9 +46,10 @@ static FragmentShape shapeOfReaders(Value columns, int64_t warps) {
   return FragmentShape(cast<tile::TileType>(columns.getType()), warps);
 }
 
-/// A value for each column, from a contiguous [B, H, Sq] view; beside tiles that are cut, for each
-/// of the thread's part. Columns beyond the end read the last one, and are 0. So are all of a
-/// tensor that was left out, of which none is read.
+/// Loads a value for each column from a contiguous [B, H, Sq] view of f32. Where the tiles that use
+/// the values are cut, a thread loads the values of its own part. Columns beyond the end are 0; for
+/// them the load reads the last column, which exists. If the launch left the tensor out, all values
+/// are 0 and nothing is read.
 void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   BlockCoordinates block = blockOf(op.getBlock());
   FragmentShape shape = shapeOfReaders(op.getTile(), warps);
@@ -379,9 +83,10 @@ void KernelLowering::lowerColumnLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// A tile that is used element by element comes straight into the registers of its fragment: a row
-/// slice from a contiguous [B, H, Sq] view, a tile in pairs of columns, of which those that the
-/// view lacks are 0, or four pairs at a time where the columns are free.
+/// Loads a tile that is used element by element straight into the registers of its fragment. A row
+/// slice comes from a contiguous [B, H, Sq] view. A tile of two extents comes in pairs of columns;
+/// columns that the view lacks are 0. Where the columns are free (FreeColumns.h), a lane loads four
+/// pairs at a time.
 void KernelLowering::lowerLoad(tile::LoadOp op) {
   auto type = cast<tile::TileType>(op.getType());
   if (type.isSingleRow())
@@ -402,7 +107,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   bool isFree = !isRow && hasFreeColumns(op);
   constexpr int64_t groupsOfFree = freeColumnsOfRow / freeColumns;
   Value ownColumn =
-      isFree ? multiply(firstColumn, constant(freeColumns / 2)) : firstColumn; // 8 of a lane for 2
+      isFree ? multiply(firstColumn, constant(freeColumns / 2)) : firstColumn; // 8 columns, not 2
   if (isRow) {
     target = rowAddress(op.getView(), block, firstRow);
   } else {
@@ -413,7 +118,7 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
                        add(multiply(wide(firstRow), rowStride), wide(ownColumn)));
   }
   Value rowsLeft = arith::SubIOp::create(builder, loc, block.limit, add(block.first, firstRow));
-  if (Value passed = isPassed(op.getView())) // else no row is read
+  if (Value passed = isPassed(op.getView())) // if the tensor was left out, no row is read
     rowsLeft = arith::SelectOp::create(builder, loc, passed, rowsLeft, constant(0));
   auto asRegister = [&](Value narrow) -> Value {
     return narrow.getType().isInteger(32)
@@ -474,7 +179,8 @@ void KernelLowering::lowerLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// A tile of one extent has the columns of a block's one row: the first lane of four stores.
+/// Stores a tile of one extent as the columns of a block's only row. The first lane of each four
+/// stores.
 void KernelLowering::lowerColumnsStore(Value tile, TypedValue<tile::ViewType> view,
                                        TypedValue<tile::BlockType> blockValue) {
   FragmentShape shape = shapeOf(tile);
@@ -506,9 +212,9 @@ void KernelLowering::lowerColumnsStore(Value tile, TypedValue<tile::ViewType> vi
   }
 }
 
-/// What goes straight from the registers of its fragment: a row slice, where the first lane of four
-/// stores and rows of one head lie side by side; what has two extents in pairs of the columns that
-/// the view has.
+/// Stores a tile straight from the registers of its fragment. Of a row slice the first lane of each
+/// four stores; the rows of a head are adjacent in memory. A tile of two extents is stored in pairs
+/// of columns, as far as the view has the columns.
 void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> viewValue,
                                         TypedValue<tile::BlockType> blockValue, bool adds) {
   if (isInFragmentOrder(viewValue))
@@ -517,7 +223,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
     return lowerColumnsStore(tile, viewValue, blockValue);
   FragmentShape shape = shapeOf(tile);
   Value firstRow = ptx().pinned(firstRowOf(shape)), firstColumn = ptx().pinned(this->firstColumn);
-  // Columns that the view lacks are left out: where they are cut, the part says which.
+  // Columns that the view lacks are not stored. In a cut tile the part decides which those are.
   int64_t parts = partsOf(shape);
   Value begin = multiply(partOf(shape), constant(shape.columns));
   const Values &registers = valuesOf(tile);
@@ -527,7 +233,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   Type element = view.getElementType();
   bool isNarrow = !element.isF32(); // a pair is one register
   bool isRow = cast<tile::TileType>(tile.getType()).getRank() == 1;
-  // Row 0 of the head and the position, and how far apart rows of a head are.
+  // The address of `row`, counted from the head and the position of `at`.
   auto address = [&](const BlockCoordinates &at, Value row) {
     if (isRow)
       return rowAddress(viewValue, at, row);
@@ -545,9 +251,9 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
   int64_t rows = blockValue.getType().getRows();
   auto named = blockValue.getDefiningOp<tile::BlockOp>();
   bool hasOwnEnd = named && named.getEnd();
-  if (hasWholeBlocks(viewValue, rows) && !hasOwnEnd) // the copy engine brings all of them
+  if (hasWholeBlocks(viewValue, rows) && !hasOwnEnd) // the copy engine reads whole blocks later
     rowsLeft = constant(rows);
-  if (rows == 1) // of a larger tile
+  if (rows == 1) // the first row of a larger tile
     rowsLeft = arith::MinSIOp::create(builder, loc, rowsLeft, constant(1));
   rowsLeft = arith::SubIOp::create(builder, loc, rowsLeft, firstRow);
   for (int64_t strip = 0; strip < shape.strips; ++strip)
@@ -595,7 +301,7 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
         Value target = advance(start, element, constant(8 * group, 64));
         OpBuilder::InsertionGuard guardOfGroup(builder);
         if (int64_t left = *view.getStaticExtent(3) - 8 * group;
-            left <= (parts - 1) * shape.columns) { // not of the last part
+            left <= (parts - 1) * shape.columns) { // the last part does not have these columns
           Value isInside =
               arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, begin, constant(left));
           auto inside = scf::IfOp::create(builder, loc, isInside, /*withElseRegion=*/false);
@@ -622,18 +328,6 @@ void KernelLowering::lowerRegisterStore(Value tile, TypedValue<tile::ViewType> v
         LLVM::StoreOp::create(builder, loc, pair, target, /*alignment=*/8);
       }
     }
-}
-
-/// Of two lanes whose numbers differ in `bit` the lower one gives its `second` for the upper one's
-/// `first`.
-void KernelLowering::exchange(Value &first, Value &second, Value isUpper, int64_t bit) {
-  auto select = [&](Value a, Value b) -> Value {
-    return arith::SelectOp::create(builder, loc, isUpper, a, b);
-  };
-  Value received = ptx().shuffleXor(select(first, second), bit);
-  Value kept = first;
-  first = select(received, kept);
-  second = select(second, received);
 }
 
 } // namespace tesela::nvvm

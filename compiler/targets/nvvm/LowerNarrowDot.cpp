@@ -51,8 +51,8 @@ Values NarrowProductWriter::product(tile::DotOp dot, ValueRange left, Value addr
     }
   };
   if (transposed) {
-    // The rows of b are columns of the product. Four matrices: 8 rows of depth 0-15 and 16-31,
-    // and the next 8.
+    // The rows of b are columns of the product. The four matrices: depth 0-15 and 16-31 of 8 rows,
+    // then of the next 8 rows.
     for (int64_t twoSteps = 0; twoSteps < int64_t(llvm::divideCeil(steps, 2)); ++twoSteps)
       for (int64_t pair = 0; pair < groups / 2; ++pair) {
         Values words =
@@ -65,8 +65,8 @@ Values NarrowProductWriter::product(tile::DotOp dot, ValueRange left, Value addr
       }
     return sums;
   }
-  // The rows of b are the depth. Four matrices, read transposed: rows 0-7 and 8-15 of columns 0-15,
-  // and of the next 16. A word has two columns of two rows.
+  // The rows of b are the depth. The four matrices, transposed on the way: rows 0-7 and 8-15 of
+  // columns 0-15, then of the next 16. A word has two columns of two rows.
   int64_t chunks = right.getExtent(1) / 16;
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t twoChunks = 0; twoChunks < int64_t(llvm::divideCeil(chunks, 2)); ++twoChunks) {
@@ -85,8 +85,8 @@ Values NarrowProductWriter::product(tile::DotOp dot, ValueRange left, Value addr
 
 Values NarrowProductWriter::leftOperand(tile::TileType type, Value address) {
   int64_t rowBytes = rowBytesOf(type, type.getElementType());
-  // A lane has four columns beside each other, 8 bytes: chunk 2 · step + half of the row, of which
-  // lanes 0 and 1, 2 and 3 have a half each.
+  // A lane has four adjacent columns, 8 bytes, of chunk 2 · step + half of the row. Lanes 0 and 1
+  // have the two halves of one chunk, lanes 2 and 3 those of the next.
   Value swizzle = arith::XOrIOp::create(builder, loc, bits(1, 1), bits(2, 7));
   Value lanePart = add(address, multiply(bits(2, 7), rowBytes));
   lanePart = add(lanePart, multiply(swizzle, 16));
@@ -109,7 +109,7 @@ Values NarrowProductWriter::leftOperand(tile::TileType type, Value address) {
   return registers;
 }
 
-/// Of the eight pairs of neighbours among 16 columns a lane has two beside each other, and gets two
+/// Sixteen columns are eight pairs of neighbours. A lane has two adjacent pairs and gets two pairs
 /// that are four apart.
 Values NarrowProductWriter::ordered(Values sums) {
   Value isUpper =
@@ -117,15 +117,15 @@ Values NarrowProductWriter::ordered(Values sums) {
   auto select = [&](Value a, Value b) -> Value {
     return arith::SelectOp::create(builder, loc, isUpper, a, b);
   };
-  // The lane whose number has the two lowest bits exchanged.
+  // The lane whose number has the two lowest bits of this lane's number exchanged.
   Value other = add(add(bits(0, ~3), multiply(bits(0, 1), 2)), bits(1, 1));
   for (int64_t first = 0; first < int64_t(sums.size()); first += 8) // 16 columns
     for (int64_t half : {0, 2}) {
-      // Columns 4t and 4t + 2, and those behind them; then pairs of neighbours.
+      // From columns 4t and 4t + 2 and those behind them to pairs of neighbours.
       Value *low = &sums[first + half], *high = &sums[first + 4 + half];
       std::swap(low[1], high[0]);
       for (int64_t column : {0, 1}) {
-        // Lanes whose numbers differ by two: the lower one's second pair for the upper one's first.
+        // Lanes whose numbers differ by two exchange the lower's second and the upper's first pair.
         Value received = ptx().shuffleXor(select(low[column], high[column]), 2);
         Value second = select(high[column], received);
         low[column] = ptx().shuffleFrom(select(received, low[column]), other);

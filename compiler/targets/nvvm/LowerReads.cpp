@@ -12,14 +12,15 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// The element at `address`, widened to 32 bits. bf16 by its bits: no chip needs to know it.
+/// Loads the element at `address` and widens it to 32 bits. bf16 is loaded as bits, so that no chip
+/// needs to support it.
 Value KernelLowering::emitElement(tile::ReadOp op, Value address) {
   Type element = op.getView().getType().getElementType();
   Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
   bool isFloat8 = isa<Float8E4M3FNType>(element);
   Type loaded = element.isBF16() ? builder.getI16Type() : isFloat8 ? builder.getI8Type() : element;
   auto load = LLVM::LoadOp::create(builder, loc, loaded, address);
-  load.setInvariant(!readsEarlierLaunch(op.getView())); // no kernel writes to a capture
+  load.setInvariant(!readsEarlierLaunch(op.getView())); // no kernel writes a captured tensor
   Value value = load;
   if (element.isBF16()) {
     Value bits = arith::ExtUIOp::create(builder, loc, i32, value);
@@ -32,17 +33,17 @@ Value KernelLowering::emitElement(tile::ReadOp op, Value address) {
   } else if (element.isInteger(8)) {
     value = arith::ExtUIOp::create(builder, loc, i32, value);
   }
-  if (value.getType() != op.getElement().getType()) // the bits are asked for
+  if (value.getType() != op.getElement().getType()) // the op wants the bits
     value = arith::BitcastOp::create(builder, loc, i32, value);
   return value;
 }
 
-/// Clamped as the language says. A view without elements comes with strides 0 and the address of
-/// a zero (Artifact.h), so no case needs a branch.
+/// Indices are clamped, as the language says. A view without elements has strides 0 and the address
+/// of a zero (Artifact.h), so no case needs a branch.
 Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
   const ViewSlots &parts = viewOf(op.getView());
   Value zero = constant(0), offset = constant(0, 64);
-  if (op.getCovered()) { // the last index alone differs between reads beside each other
+  if (op.getCovered()) { // adjacent reads differ in the last index only
     for (auto [axis, index] : llvm::enumerate(indices.drop_back()))
       offset = add(offset, multiply(wide(index), slots[parts.strides[axis]]));
     Type type = op.getView().getType().getElementType();
@@ -60,7 +61,7 @@ Value KernelLowering::emitRead(tile::ReadOp op, ValueRange indices) {
   return emitElement(op, advance(slots[parts.data], type, offset));
 }
 
-/// Extents and the ends of a tile are far from the ends of i32.
+/// No overflow: extents and the ends of a tile are far from the ends of i32.
 void KernelLowering::lowerCovers(tile::CoversOp op) {
   const ViewSlots &parts = viewOf(op.getView());
   auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
@@ -93,8 +94,8 @@ void KernelLowering::lowerCovers(tile::CoversOp op) {
   values[op] = {covered};
 }
 
-/// The lane's address is the same for all elements of a map; the last axis's offset is a constant
-/// of the load.
+/// The lane's part of the address is the same for all elements of a map. The offset along the last
+/// axis is a constant in the load instruction.
 Value KernelLowering::coveredAddress(tile::ReadOp op, ValueRange lane, ArrayRef<int64_t> offset) {
   const ViewSlots &parts = viewOf(op.getView());
   Value start = constant(0, 64), rows = constant(0, 64);
@@ -110,9 +111,10 @@ Value KernelLowering::coveredAddress(tile::ReadOp op, ValueRange lane, ArrayRef<
   return advance(address, type, constant(offset.back(), 64));
 }
 
-/// A lane's accumulator has columns 2c and 2c + 1 of each eight, c being its place among the four
-/// lanes of a row. The four load eight columns each, 8c to 8c + 7, and exchange: then lane c has
-/// pair c of what each loaded. The number of a pair is the number of who loaded it.
+/// A lane's accumulator has columns 2c and 2c + 1 of each eight, where c is its number among the
+/// four lanes of a row. The four lanes load eight columns each, 8c to 8c + 7, and exchange them:
+/// then lane c has pair c of what each lane has loaded. The number of a pair is the number of the
+/// lane that has loaded it.
 Values KernelLowering::emitCoveredChunk(tile::ReadOp op, ValueRange lane,
                                         ArrayRef<int64_t> offset) {
   Values start(lane);
@@ -120,7 +122,7 @@ Values KernelLowering::emitCoveredChunk(tile::ReadOp op, ValueRange lane,
   auto four = VectorType::get(4, builder.getI32Type());
   auto load = LLVM::LoadOp::create(builder, loc, four, coveredAddress(op, start, offset),
                                    /*alignment=*/16);
-  load.setInvariant(!readsEarlierLaunch(op.getView())); // no kernel writes to a capture
+  load.setInvariant(!readsEarlierLaunch(op.getView())); // no kernel writes a captured tensor
   Values pairs;
   for (int64_t number = 0; number < 4; ++number)
     pairs.push_back(LLVM::ExtractElementOp::create(builder, loc, load, constant(number)));
@@ -136,7 +138,7 @@ Values KernelLowering::emitCoveredChunk(tile::ReadOp op, ValueRange lane,
   for (Value pair : pairs)
     for (Value element : unpackPair(op.getView().getType().getElementType(), pair))
       elements.push_back(
-          op.getElement().getType().isF32() // else the bits are asked for
+          op.getElement().getType().isF32() // otherwise the op wants the bits
               ? element
               : arith::BitcastOp::create(builder, loc, builder.getI32Type(), element));
   return elements;

@@ -13,10 +13,11 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-// A channel is, for each part, its full barriers, then its empty ones; then the numbers.
+// The layout of a channel: for each part its full barriers, then its empty ones; at last the
+// numbers.
 static constexpr int64_t barrierBytes = 8, panelRowBytes = 128;
 
-/// Writes `body` for the threads whose `number` is 0.
+/// Writes `body` for the threads where `number` is 0.
 static void whereZero(OpBuilder &builder, Location loc, Value number,
                       llvm::function_ref<void()> body) {
   Value zero = arith::ConstantIntOp::create(builder, loc, 0, 32);
@@ -38,8 +39,8 @@ void KernelLowering::onRoleThread(llvm::function_ref<void()> body) {
     body();
 }
 
-/// Whether lanes load what comes through the channel, numbers or a row of them, where else products
-/// read it. Then each lane says that it has read, and not one for its warp.
+/// Whether lanes load what comes through the channel: numbers, or a row of them. Otherwise products
+/// read it. Where lanes load, each lane arrives on the empty barrier, instead of one for its warp.
 static bool isReadByLanes(TypedValue<pipe::ChannelType> channel) {
   return channel.getType().getWords() > 0 || llvm::any_of(channel.getUsers(), [](Operation *user) {
            auto fill = dyn_cast<pipe::FillOp>(user);
@@ -47,7 +48,7 @@ static bool isReadByLanes(TypedValue<pipe::ChannelType> channel) {
          });
 }
 
-/// Who arrives on an empty barrier of the channel.
+/// How many arrivals an empty barrier of the channel expects.
 static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
   auto channel = open.getChannel().getType();
   int64_t warps = 0;
@@ -59,7 +60,7 @@ static int64_t readersOf(pipe::OpenOp open, pipe::RolesOp roles) {
   };
   if (isRead(roles.getConsumers()))
     warps += channel.getParts() > 1 ? 4 : 4 * roles.getCount();
-  // The producer is one.
+  // The producer is one thread and arrives once.
   int64_t readers = isReadByLanes(open.getChannel()) ? 32 * warps : warps;
   return readers + (isRead(roles.getProducer()) ? 1 : 0);
 }
@@ -70,7 +71,8 @@ void KernelLowering::initChannels(pipe::RolesOp roles) {
     auto channel = open.getChannel().getType();
     int64_t stages = channel.getStages();
     int64_t readers = readersOf(open, roles);
-    // Who fills, with its bytes, or sends; or all warps of the consumers.
+    // Arrivals on a full barrier: one from the thread that fills (the bytes are counted as well) or
+    // sends, or one from each warp of the consumers, which publish.
     bool isPublished = llvm::any_of(open.getChannel().getUsers(), llvm::IsaPred<pipe::PublishOp>);
     int64_t writers = isPublished ? 4 * roles.getCount() : 1;
     for (int64_t part = 0; part < channel.getParts(); ++part)
@@ -87,7 +89,7 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   Location outer = loc;
   whereZero(builder, loc, thread, [&] { initChannels(op); });
   ptx().barrier();
-  // The warpgroup's number is the same in a warp; the shuffle tells the compiler so.
+  // All lanes of a warp have the same number; the shuffle tells the compiler so.
   Value all = ptx().uniform(arith::ShRUIOp::create(builder, loc, thread, constant(7)));
   warpgroup = arith::SubIOp::create(builder, loc, all, constant(1));
   Value isProducer =
@@ -97,8 +99,9 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
-  // The producer is one thread, and ptxas sees that it is: of a warp it would keep what it received
-  // for each lane, and copy in a loop over the lanes. A finder is the warp behind it.
+  // The producer is one thread, and ptxas sees that it is one. For a whole warp ptxas would keep
+  // the received numbers in each lane and copy in a loop over the lanes. The finder is the next
+  // warp.
   for (auto [region, kind, first] : {std::tuple(&op.getProducer(), Role::Thread, 0),
                                      std::tuple(&op.getFinder(), Role::Warp, 32)}) {
     if (region->empty())
@@ -152,8 +155,8 @@ std::pair<Value, Value> KernelLowering::channelWords(Value channel, Value use) {
           add(words, multiply(stage, constant(16)))};
 }
 
-/// At first every stage is empty: the phase before the first counts as complete, and its parity
-/// is 1.
+/// Waits for the end of the phase before. At the start every stage is empty: the phase before the
+/// first one counts as complete, and its parity is 1.
 void KernelLowering::lowerAcquire(pipe::AcquireOp op) {
   auto [address, parity] =
       channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, constant(op.getPart()));
@@ -235,9 +238,9 @@ void KernelLowering::lowerFill(pipe::FillOp op) {
   });
 }
 
-/// Rows that lie together come in one copy, if all exist; those at the end of a sequence eight at a
-/// time, and the last ones one by one. A row that does not exist is asked for in front of the
-/// tensor, where the copy engine finds zeros.
+/// Rows that are adjacent in memory come in one copy if all of them exist. At the end of a sequence
+/// rows come eight at a time, and the last ones one by one. For a row that does not exist, the copy
+/// reads in front of the tensor, where the copy engine finds zeros.
 void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) {
   auto buffer = op.getBuffer().getType();
   Value view = op.getView();
@@ -275,7 +278,8 @@ void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) 
   auto compare = [&](arith::CmpIPredicate predicate, Value a, Value b) -> Value {
     return arith::CmpIOp::create(builder, loc, predicate, a, b);
   };
-  // `count` rows from `row` on by `map`, if all of them exist or none; else as `rest` has them.
+  // Copies `count` rows from `row` on by `map` if all of them or none of them exist. Otherwise
+  // `rest` copies them.
   auto forAlike = [&](Value row, int64_t count, Value map,
                       llvm::function_ref<void(Value end)> rest) {
     Value end = add(row, constant(count));
@@ -305,7 +309,7 @@ void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) 
   });
 }
 
-/// Seen by who awaits the barrier that this thread arrives on next.
+/// The numbers are visible to threads that await the barrier on which this thread arrives next.
 void KernelLowering::putNumbers(ValueRange numbers, Value channel, Value use) {
   if (numbers.empty())
     return;
@@ -314,7 +318,7 @@ void KernelLowering::putNumbers(ValueRange numbers, Value channel, Value use) {
     ptx().storeShared(words, 4 * index, valueOf(number));
 }
 
-/// What the warp's lanes wrote, its first lane hands on.
+/// The warp's first lane publishes what all lanes have written.
 void KernelLowering::lowerPublish(pipe::PublishOp op) {
   ptx().fenceAsyncProxy();
   NVVM::SyncWarpOp::create(builder, loc, constant(-1));
@@ -325,16 +329,17 @@ void KernelLowering::lowerSend(pipe::SendOp op) {
   Value barrier = channelWords(op.getChannel(), op.getUse()).first;
   onRoleThread([&] {
     putNumbers(op.getValues(), op.getChannel(), op.getUse());
-    ptx().arrive(barrier, constant(0)); // a lane's number: this one arrives
+    ptx().arrive(barrier, constant(0)); // `arrive` takes a lane's number: this thread arrives
   });
 }
 
 void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true);
   ptx().awaitBarrier(address, parity, trapWaits);
-  // The first number says whether there is another item. It alone is broadcast: with a second
-  // broadcast, ptxas 13.0 keeps the counters of channels and the descriptors of the inner loop in
-  // registers of the threads, and spills (docs/performance.md, "Items of gradients").
+  // The first number says whether there is another item. Only this number is broadcast. With a
+  // second broadcast, ptxas 13.0 keeps the counters of channels and the descriptors of the inner
+  // loop in registers of the threads, and spills (docs/log/2026-11-27-backward.md, "Items of
+  // gradients").
   Values words =
       ptx().loadShared16Bytes(channelWords(op.getChannel(), op.getUse()).second, /*offset=*/0);
   for (auto [index, result] : llvm::enumerate(op.getValues()))
@@ -342,7 +347,8 @@ void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   ptx().arrive(channelUse(op.getChannel(), op.getUse(), /*isFull=*/false).first, constant(0));
 }
 
-/// What the thread block takes without a counter counts from its own number less that of all.
+/// Without a counter, each next item adds the number of thread blocks to a number in shared memory.
+/// That number starts as the thread block's own number less the number of thread blocks.
 void KernelLowering::lowerFirstItem(pipe::FirstItemOp op) {
   Value item = NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
   Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
@@ -394,7 +400,7 @@ void KernelLowering::passTurn(Value next) {
   ptx().arriveAtBarrier(turnBarrierId(next), turnThreads);
 }
 
-/// The first warpgroup hands its first turn to itself.
+/// The first warpgroup gives itself the first turn.
 void KernelLowering::lowerOpenTurns() {
   whereZero(builder, loc, warpgroup,
             [&] { ptx().arriveAtBarrier(turnBarrierId(warpgroup), turnThreads); });
@@ -427,10 +433,10 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
 }
 
 void KernelLowering::lowerDrain(pipe::DrainOp op) {
-  // One thread started all copies. One that started none waits for none: no branch stands between
-  // products in flight.
+  // One thread has started all copies; for the others this wait ends at once. There is no test,
+  // because no branch may stand between products in flight.
   ptx().awaitTensorReads();
-  // Where all consumers meet next, they wait there.
+  // If all consumers meet right behind it, they wait there.
   if (!isa_and_nonnull<pipe::BarrierOp>(op->getNextNode()))
     ptx().barrier(warpgroupBarrierId(), 128);
 }

@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each warpgroup multiplies its 64 rows with all columns, or with its part of them where all have
-// the same rows (ProductShares.h). Descriptors and steps are HOPPER's, verified on the chip:
-// buffers in panels of 64 columns, rows of 128 bytes, swizzled by 128 bytes.
+// Each warpgroup multiplies its 64 rows with all columns, or, if all warpgroups have the same rows
+// (ProductShares.h), with its part of the columns. Buffers have panels of 64 columns with rows of
+// 128 bytes and the 128-byte swizzle (PTX ISA, "Shared Memory Matrix Layout"). Descriptors and
+// steps were verified on the chip (sm_90).
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
@@ -16,10 +17,11 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-// In the descriptors' unit of 16 bytes.
+// In units of 16 bytes, as in descriptors.
 static constexpr int64_t eightRows = 1024 / 16, panelRow = 128 / 16, depthStep = 32 / 16;
 
-/// PTX ISA, "Matrix descriptor": address, leading and stride byte offsets, 128-byte swizzle.
+/// A matrix descriptor (PTX ISA, "Matrix descriptor"): address, leading and stride byte offsets,
+/// 128-byte swizzle.
 static Value descriptor(OpBuilder &builder, Location loc, Value address, int64_t leading) {
   Value unit = arith::ShRUIOp::create(builder, loc, address,
                                       arith::ConstantIntOp::create(builder, loc, 4, 32));
@@ -29,7 +31,7 @@ static Value descriptor(OpBuilder &builder, Location loc, Value address, int64_t
                               arith::ConstantIntOp::create(builder, loc, fields, 64));
 }
 
-/// Offsets of the steps of 16 along a row: within a panel, then to the next.
+/// The offsets of steps of 16 along a row: within a panel, then in the next panel.
 static SmallVector<int64_t> alongRows(int64_t steps, int64_t rows) {
   SmallVector<int64_t> offsets;
   for (int64_t step = 0; step < steps; ++step)
@@ -37,7 +39,7 @@ static SmallVector<int64_t> alongRows(int64_t steps, int64_t rows) {
   return offsets;
 }
 
-/// Offsets of the steps of 16 rows where the rows are the depth.
+/// The offsets of steps of 16 rows, for an operand whose rows are the depth.
 static SmallVector<int64_t> alongDepth(int64_t steps) {
   SmallVector<int64_t> offsets;
   for (int64_t step = 0; step < steps; ++step)
@@ -56,7 +58,7 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
     return op.emitOpError() << "expected the transposed operand in shared memory, got " << left;
   int64_t steps = left.getExtent(leftTransposed ? 0 : 1) / 16, rightRows = right.getExtent(0);
   int64_t rowWarps = cast<pipe::AccumulatorAttr>(result.getEncoding()).getWarps();
-  int64_t columnParts = warps / rowWarps; // above 1: all warpgroups have the same rows
+  int64_t columnParts = warps / rowWarps; // above 1 if all warpgroups have the same rows
   int64_t columns = result.getExtent(1) / columnParts;
 
   Values a;

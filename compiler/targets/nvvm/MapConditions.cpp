@@ -1,4 +1,4 @@
-//===- MapConditions.cpp - What a map asks, as words ------------*- C++ -*-===//
+//===- MapConditions.cpp - Conditions of maps as words of bits --*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -39,7 +39,7 @@ void KernelLowering::MapElements::splitCondition(Value yielded) {
                                [&](scf::ForOp loop) { return !isKnownByRow(loop.getResult(0)); });
   bool isLooped = isSeldom(map) || hasLoops;
   if (isWords && (!isLooped || isKnownByRow(asked)))
-    return; // emitWords joins them
+    return; // emitWords joins the words
   if (isSeldom(map))
     rest.push_back(asked);
   else

@@ -1,11 +1,12 @@
-//===- MapDeposits.cpp - Additions to elements of pairs ---------*- C++ -*-===//
+//===- MapDeposits.cpp - tile.deposit in maps -------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Four lanes have a row's eight columns, two each: what an instruction adds for every other column
-// is half of 32 bytes of eight rows, which the L2 takes one after the other. So lanes with
-// neighbouring rows exchange one of their two. Then an instruction adds to 32 bytes of four rows.
+// Four lanes have the eight columns of a row, two columns each. So one instruction would add to
+// every other column: to half of 32 bytes in each of eight rows, and the L2 takes these sectors one
+// after the other. Therefore lanes with neighbouring rows exchange one of their two columns. Then
+// an instruction adds to 32 bytes in each of four rows.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/MapElements.h"
@@ -16,7 +17,8 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// Whether the last index counts columns, and the others are the same along a row and linear in it.
+/// Whether the last index counts columns, and the others are linear in the row and do not depend on
+/// the column.
 bool KernelLowering::MapElements::addsByColumns(tile::DepositOp deposit) {
   ValueRange indices = deposit.getIndices();
   auto hasColumns = [&](Value index, int64_t count) {
@@ -27,7 +29,7 @@ bool KernelLowering::MapElements::addsByColumns(tile::DepositOp deposit) {
          llvm::all_of(indices.drop_back(), [&](Value index) { return hasColumns(index, 0); });
 }
 
-/// `elements`: the two columns of each row in turn.
+/// `elements` has the two columns of one row after the other.
 void KernelLowering::MapElements::depositPairs(tile::DepositOp deposit,
                                                MutableArrayRef<Element> elements) {
   const ViewSlots &view = lowering.viewOf(deposit.getView());
@@ -42,12 +44,13 @@ void KernelLowering::MapElements::depositPairs(tile::DepositOp deposit,
     auto branch = scf::IfOp::create(builder, loc, changes, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    // What a lane adds to one element is in its order, and awaits nothing.
+    // A lane's additions to one element stay in order, and no other order is needed.
     LLVM::AtomicRMWOp::create(builder, loc, LLVM::AtomicBinOp::fadd, address, value,
                               LLVM::AtomicOrdering::monotonic, "device", /*alignment=*/4);
   };
 
-  // Elements from a row to the next one, and from the lane's own first one to where it adds first.
+  // Distances in elements: from a row to the next, and from the lane's own first element to the
+  // first element to which it adds.
   Value rowStep = lowering.constant(0, 64), none = rowStep;
   for (auto [axis, index] : llvm::enumerate(deposit.getIndices()))
     if (const LanePosition *place = positions.find(index); place && place->row != 0)

@@ -14,8 +14,8 @@ namespace tesela::nvvm {
 
 static constexpr int64_t bytesOfElement = 4;
 
-/// Each thread of a warpgroup computes the value of a diagonal, or of several, at the diagonal's
-/// first element.
+/// Each thread of a warpgroup computes the value of one diagonal or of several, each at the
+/// diagonal's first element.
 void KernelLowering::MapElements::shareDiagonals() {
   Operation *op = diagonalValueOf(map);
   if (!op)
@@ -43,7 +43,7 @@ void KernelLowering::MapElements::shareDiagonals() {
   Value threadOfGroup =
       arith::AndIOp::create(builder, loc, lowering.thread, constant(groupThreads - 1));
   auto barrier = [&] { lowering.ptx().barrier(lowering.warpgroupBarrierId(), groupThreads); };
-  barrier(); // all have read what stood there
+  barrier(); // all threads have read what was there
   Value warpOfGroup = arith::AndIOp::create(builder, loc, threadOfGroup, constant(-32));
   scf::ForOp::create(
       builder, loc, warpOfGroup, constant(count), constant(groupThreads), ValueRange(),

@@ -1,4 +1,4 @@
-//===- MapPatterns.cpp - A map's conditions that repeat ---------*- C++ -*-===//
+//===- MapPatterns.cpp - Conditions of a map that repeat --------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ Value MapPatterns::word(Value condition, int64_t index, Value start) {
   return known = PeriodicWords(builder, loc).word(patternOf(condition), begin);
 }
 
-/// Written ahead of the loops that it does not change in.
+/// The pattern is computed in front of the loops in which it does not change.
 Value MapPatterns::patternOf(Value condition) {
   Value &pattern = patterns[condition];
   if (pattern)

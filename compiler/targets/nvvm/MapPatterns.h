@@ -1,4 +1,4 @@
-//===- MapPatterns.h - A map's conditions that repeat -----------*- C++ -*-===//
+//===- MapPatterns.h - Conditions of a map that repeat ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,10 +11,10 @@
 
 namespace tesela::nvvm {
 
-/// The patterns (PeriodicWords.h) of the conditions in a map's body that follow from a tile.phase.
+/// The patterns (PeriodicWords.h) of the conditions in a map's body that depend on a tile.phase.
 class MapPatterns {
 public:
-  /// Writes `value` of the body, of which `scalars` has what it follows from.
+  /// Computes `value` of the body. `scalars` has the values on which it depends.
   using Evaluate = std::function<mlir::Value(mlir::Value value, mlir::IRMapping &scalars)>;
 
   /// `outer` gives the lowered values from outside of the body; `firstColumn` is the lane's.
@@ -24,7 +24,7 @@ public:
       : columns(columns), builder(builder), loc(loc), lane(lane), firstColumn(firstColumn),
         outer(outer), evaluate(std::move(evaluate)) {}
 
-  /// Word `index` of `condition` in a row whose phase begins with `start` (lowered).
+  /// Word `index` of `condition` in a row whose phase starts at `start` (lowered).
   mlir::Value word(mlir::Value condition, int64_t index, mlir::Value start);
 
 private:
@@ -37,7 +37,7 @@ private:
   const mlir::IRMapping &outer;
   Evaluate evaluate;
   llvm::DenseMap<mlir::Value, mlir::Value> patterns;
-  /// Rows with one start share them.
+  /// The words so far. Rows with the same start share them.
   llvm::DenseMap<std::tuple<mlir::Value, int64_t, mlir::Value>, mlir::Value> words;
 };
 

@@ -1,13 +1,13 @@
-//===- MapPuts.cpp - Stores of elements of pairs ----------------*- C++ -*-===//
+//===- MapPuts.cpp - tile.put in maps ---------------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Four lanes have a row's eight columns, two each. Where a tile is inside of the view, its rows are
-// packed and chunks begin at multiples of 16 bytes, they exchange what they have of 32 columns, as
-// chunked reads do (LowerReads.cpp): a lane stores eight elements of 16 bits side by side, and four
-// lanes 64 bytes. Of f32 a lane stores its two. Elsewhere each element is tested and stored by
-// itself.
+// Four lanes have the eight columns of a row, two columns each. If the tile lies inside of the
+// view, its rows are contiguous and chunks begin at multiples of 16 bytes, the lanes exchange their
+// parts of 32 columns, as chunked reads do (LowerReads.cpp). Then a lane stores eight adjacent
+// elements of 16 bits, and four lanes store 64 bytes. Of f32, a lane stores its two elements. In
+// all other cases each element is tested and stored on its own.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
@@ -21,7 +21,7 @@ namespace tesela::nvvm {
 
 static constexpr int64_t groupsOfChunk = 4;
 
-/// Elements that a lane stores at once.
+/// How many elements a lane stores at once.
 static int64_t storedAtOnce(Type element) { return element.isF32() ? 2 : 8; }
 
 tile::PutOp KernelLowering::MapElements::storedByColumns() {
@@ -54,7 +54,7 @@ Value KernelLowering::MapElements::fitsStores(tile::PutOp put) {
     Value bits = arith::ConstantIntOp::create(builder, loc, number.getType(), divisor - 1);
     return arith::AndIOp::create(builder, loc, number, bits);
   };
-  // The indices of the tile's first element.
+  // Compute the indices of the tile's first element.
   IRMapping scalars = outer;
   scalars.map(rowArgument(), lowering.constant(0));
   scalars.map(columnArgument(), lowering.constant(0));
@@ -88,7 +88,7 @@ void KernelLowering::MapElements::storeColumns(tile::PutOp put) {
   Type element = put.getView().getType().getElementType();
   const Values &values =
       lowering.valuesOf(map.getSources()[cast<BlockArgument>(put.getValue()).getArgNumber()]);
-  // From the lane's first element a row further, and where the lane's first row is.
+  // The offset of the lane's first element, and the distance to the same element of the next row.
   Value start = lowering.constant(0, 64), rowStep = start;
   for (auto [axis, index] : llvm::enumerate(put.getIndices())) {
     const LanePosition *place = positions.find(index);
@@ -98,7 +98,7 @@ void KernelLowering::MapElements::storeColumns(tile::PutOp put) {
     if (place && place->row != 0)
       rowStep = lowering.add(rowStep, lowering.multiply(lowering.constant(place->row, 64), stride));
   }
-  if (!element.isF32()) // its chunk is 8 columns for each 2 that it has
+  if (!element.isF32()) // the lane's chunk begins at four times its first column
     start =
         lowering.add(start, lowering.wide(lowering.multiply(firstColumn, lowering.constant(3))));
   start = lowering.advance(lowering.slots[view.data], element, start);
@@ -141,7 +141,7 @@ void KernelLowering::MapElements::storeColumns(tile::PutOp put) {
     }
 }
 
-/// Nothing where the map puts nothing in this way.
+/// Returns nothing if the map does not store in this way.
 std::optional<Values> KernelLowering::MapElements::emitPuts(KernelLowering &lowering,
                                                             tile::MapOp map,
                                                             const IRMapping &outer) {

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// any(i < n: c) of a row is the union of the words of c in each round. The rounds are the outer
-// loop: what a round's condition asks of the row alone, as `start[h, q, i]`, is then read once for
-// all columns of the row.
+// In a row, any(i < n: c) is the union of the words of c in all rounds. The rounds are the outer
+// loop. So values that a round's condition needs of the row alone, such as `start[h, q, i]`, are
+// read once for all columns of the row.
 //
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
@@ -27,13 +27,14 @@ Value KernelLowering::MapElements::reductionWord(Value result, int64_t index, un
 
 SmallVector<Values> KernelLowering::MapElements::reductionWords(scf::ForOp loop) {
   BooleanReduction reduction = *BooleanReduction::of(loop);
-  // What rounds share is written before them.
+  // Values that all rounds share are computed in front of the loop.
   SetVector<Value> beforehand = *columns.neededOfRow(loop.getResult(0));
   for (Row &row : rows)
     for (Value value : beforehand)
       ofRow(row, value);
 
-  // A round's ops, but the join: those that follow from the row, and those that ask the column.
+  // The ops of a round without the join: those that depend on the row, and those that depend on the
+  // column, too.
   SmallVector<Operation *> byRow, byColumn;
   llvm::DenseSet<Value> varying;
   for (Operation &op : loop.getBody()->without_terminator()) {
@@ -75,7 +76,7 @@ SmallVector<Values> KernelLowering::MapElements::reductionWords(scf::ForOp loop)
                     evaluate(used, scalars, common);
                 lowering.emitInBody(op, &scalars);
               }
-              // It may stand before the loop: then it asks for nothing of the round.
+              // The condition may be computed in front of the loop, if it does not use the round.
               return evaluate(reduction.condition, scalars, common);
             });
         Values next = {lowering.add(carried.front(), step)};

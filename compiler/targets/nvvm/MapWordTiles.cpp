@@ -38,7 +38,7 @@ void KernelLowering::MapElements::findGathered(Value value, llvm::DenseSet<Value
 
 void KernelLowering::MapElements::askByWarp(Value value, ArrayRef<Value> held) {
   WarpWords warp(builder, loc, lowering.lane, shape.columns);
-  // What follows from a column is computed once, ahead of the rows.
+  // Values that depend on the column are computed once, in front of the rows.
   SmallVector<Value> columnsNeeded = columns.neededOfColumn(value);
   SmallVector<IRMapping> common(shape.wordsOfRow() * WarpWords::votes, outer);
   for (auto [index, scalars] : llvm::enumerate(common)) {

@@ -59,7 +59,7 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   if (!target)
     return target.error();
   llvm::TargetOptions options;
-  // What feeds a mask is exact: only fma ops are fused.
+  // Masks must be exact, so LLVM may not fuse: only fma ops are fused multiply-adds.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
       triple, "sm_" + std::to_string(chip.sm) + (chip.accelerated ? "a" : ""),
@@ -70,9 +70,9 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   return machine;
 }
 
-/// LLVM's own optimisation matters little (docs/performance.md): four of its passes are enough.
-/// EqualCounts runs before them. Of LLVM's passes NewGVN alone does the same, and it also lengthens
-/// the lives of other values.
+/// LLVM's own optimisations matter little, so four of its passes are enough
+/// (docs/log/2026-11-27-compile-time.md). EqualCounts runs before them. Among LLVM's passes only
+/// NewGVN does the same, but it also lengthens the lives of other values.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(nvvm::EqualCounts());

@@ -20,18 +20,18 @@ class Module;
 
 namespace tesela {
 
-/// From the core to kernels whose buffers are placed: the pipe stage.
+/// Adds the passes from the core to kernels whose buffers are placed (the pipe stage).
 void addPipePasses(mlir::OpPassManager &passes);
 
-/// From there to the LLVM dialect.
+/// Adds the passes from the pipe stage to the LLVM dialect.
 void addNVVMPasses(mlir::OpPassManager &passes);
 
-/// The module in LLVM IR, optimised, for `chip`. Null where the module cannot be translated; the
-/// diagnostics say why.
+/// The module as optimised LLVM IR for `chip`. Null if the module cannot be translated; diagnostics
+/// then say why.
 std::unique_ptr<llvm::Module> nvvmModule(mlir::ModuleOp module, const ChipFacts &chip,
                                          llvm::LLVMContext &context);
 
-/// PTX of a module that nvvmModule made.
+/// The PTX of a module that nvvmModule made.
 Result<std::string> ptxOf(llvm::Module &module, const ChipFacts &chip);
 
 } // namespace tesela

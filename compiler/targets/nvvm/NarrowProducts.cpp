@@ -11,7 +11,8 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// Elements of 8 bits in shared memory, of which `value` is made; else null.
+/// The tile of 8-bit elements in shared memory from which `value` is converted; null if there is
+/// none.
 static Value narrowSource(Value value) {
   auto convert = value.getDefiningOp<tile::ConvertOp>();
   if (!convert)
@@ -35,7 +36,7 @@ public:
 
   LogicalResult run() {
     kernel.walk([&](tile::DotOp dot) { readNarrow(dot); });
-    for (size_t index = 0; index < marked.size(); ++index) // it grows
+    for (size_t index = 0; index < marked.size(); ++index) // markBeside adds to `marked`
       markBeside(marked[index]);
     for (Value value : marked)
       if (failed(orderForOthers(value)))
@@ -54,7 +55,7 @@ private:
       marked.insert(dot.getResult());
       return;
     }
-    // From where it lies in shared memory.
+    // Read the left operand from its place in shared memory.
     auto known = dot.getA().getDefiningOp<pipe::ConvertOp>();
     Value source = known ? known.getSource() : dot.getA();
     auto left = cast<tile::TileType>(source.getType());
@@ -75,8 +76,8 @@ private:
       marked.insert(value);
   }
 
-  /// What has to be in the same order as `value`: all that a loop carries it by, and what maps and
-  /// branches make of it there.
+  /// Marks the values that must have the same order as `value`: those through which loops carry it,
+  /// and results of maps and branches in the loops.
   void markBeside(Value value) {
     auto markTied = [&](Operation *parent, unsigned index) {
       mark(parent->getResult(index));
@@ -112,7 +113,7 @@ private:
         mark(operand);
   }
 
-  /// What does not know the order gets the columns in theirs.
+  /// Gives ops that do not know the narrow order a copy of `value` in the usual order.
   LogicalResult orderForOthers(Value value) {
     Operation *op = value.getDefiningOp();
     bool isInOrder = isa_and_nonnull<tile::MapOp>(op) &&
@@ -123,7 +124,7 @@ private:
              << "expected sums of a product with keys and values of 8 bits, whose "
                 "columns are in an order of their own where one warp computes, "
                 "to be computed without their columns; take warps = 4";
-    if (isa_and_nonnull<tile::ConstantOp>(op)) // the same in any order
+    if (isa_and_nonnull<tile::ConstantOp>(op)) // a constant is the same in any order
       return success();
     Value ordered;
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {

@@ -3,22 +3,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where a thread block is one warp, each element of a right operand is multiplied by one lane: that
-// widens it in its registers, and nothing is written to shared memory again. (Several warps would
-// each widen the same elements: they go through shared memory, pipe-stage-operands.)
+// If a thread block is one warp, each element of a right operand is multiplied by one lane only. So
+// this lane widens it in its registers, without writing to shared memory again. (Several warps
+// would all widen the same elements. They go through shared memory instead: pipe-stage-operands.)
 //
-// A right operand of 8 bits is read by ldmatrix as if pairs of elements were one of 16. So a lane
-// gets four elements of a row in one register, or two of each of two rows. Which of them are
-// multiplied with what is free, as long as the left operand or the result agrees:
+// ldmatrix reads a right operand of 8 bits as if two elements were one of 16 bits. So a lane gets
+// four elements of a row in one register, or two elements of each of two rows. The order of the
+// elements does not matter, as long as the left operand or the result has the same order:
 //
-// - Beside a transposed right operand the left one comes into registers in that order: of 16
-//   columns a lane t has columns 4(t mod 4) and 4(t mod 4) + 2 where others have two neighbours,
-//   and the two columns behind these where others have two that are 8 further.
-// - Otherwise the product's columns are in that order, with all that a loop makes of them. Behind
-//   the loop they are put into theirs.
+// - Next to a transposed right operand, the left operand comes into registers in that order. Of 16
+//   columns, lane t has columns 4(t mod 4) and 4(t mod 4) + 2 where it usually has two neighbours,
+//   and the columns behind each of these where it usually has the two that are 8 further.
+// - Otherwise the product's columns have that order, and so does all that a loop computes from
+//   them. Behind the loop they are put into their usual order.
 //
-// Both are a pipe.convert with the attribute `pipe.narrow`. A `tile.convert` of elements of 8 bits
-// to 16 in shared memory moves nothing.
+// Both are a pipe.convert with the attribute `pipe.narrow`. A `tile.convert` from 8 to 16 bits that
+// stays in shared memory moves nothing.
 //
 //     // before
 //     %O1 = scf.for … iter_args(%O = %zero) {
@@ -47,17 +47,17 @@
 
 namespace tesela::nvvm {
 
-/// Of a pipe.convert: from the order of a narrow product's columns, or to it.
+/// An attribute of a pipe.convert from, or to, the column order of a narrow product.
 inline constexpr llvm::StringLiteral narrowAttr = "pipe.narrow";
 
 /// Whether a product widens its right operand in registers.
 bool isNarrowProduct(tile::DotOp dot);
 
-/// Has the products of a kernel of one warp read operands of 8 bits as they are; the rest of
-/// pipe-assign-fragments has run.
+/// Makes the products of a one-warp kernel read operands of 8 bits as they are. All other steps of
+/// pipe-assign-fragments must have run.
 mlir::LogicalResult narrowProducts(tile::KernelOp kernel);
 
-/// Writes what one warp does in such products.
+/// Writes the instructions of one warp for such products.
 class NarrowProductWriter {
 public:
   NarrowProductWriter(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lane)
@@ -65,9 +65,9 @@ public:
 
   /// `sums` plus the product of the registers `left` and the tile at `address`.
   Values product(tile::DotOp dot, mlir::ValueRange left, mlir::Value address, Values sums);
-  /// The left operand for a transposed right one, of the tile of 16-bit elements at `address`.
+  /// The left operand next to a transposed right one; its tile of 16-bit elements is at `address`.
   Values leftOperand(tile::TileType type, mlir::Value address);
-  /// The accumulators `sums` with columns in their order.
+  /// The accumulators `sums` with the columns in their usual order.
   Values ordered(Values sums);
 
 private:
@@ -75,7 +75,7 @@ private:
   mlir::Value constant(int64_t value);
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value multiply(mlir::Value a, int64_t factor);
-  /// The bits of the lane's number behind the lowest `shift` that `taken` has.
+  /// The lane's number without its lowest `shift` bits, masked with `taken`.
   mlir::Value bits(int64_t shift, int64_t taken);
 
   mlir::OpBuilder &builder;

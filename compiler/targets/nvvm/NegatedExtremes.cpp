@@ -1,4 +1,4 @@
-//===- NegatedExtremes.cpp - A defect of ptxas ------------------*- C++ -*-===//
+//===- NegatedExtremes.cpp - A work-around for ptxas ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -16,7 +16,7 @@ using namespace llvm;
 namespace tesela::nvvm {
 
 PreservedAnalyses NegatedExtremes::run(Function &function, FunctionAnalysisManager &) {
-  // Of what a choice passes on LLVM or ptxas may make a minimum later.
+  // LLVM or ptxas may later make a minimum or maximum of what a select or a phi gives.
   auto mayFeedOne = [](User *user) {
     auto *extreme = dyn_cast<MinMaxIntrinsic>(user);
     return (extreme && extreme->isSigned()) || isa<SelectInst, PHINode, FreezeInst>(user);

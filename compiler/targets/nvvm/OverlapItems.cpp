@@ -17,20 +17,20 @@ namespace tesela {
 
 namespace {
 
-/// What a role does for a work item, in the order of its block: a head, a loop, and behind it what
-/// the last of its iterations left.
+/// A role's program for one work item: a head, a loop, and behind it a tail, which handles what the
+/// loop's last iteration left to do. `early`, `late` and `rest` divide the loop and the tail.
 struct Item {
   Item(scf::WhileOp items, scf::ForOp loop) : items(items), loop(loop) {}
 
   scf::WhileOp items;
   scf::ForOp loop;
-  SmallVector<Operation *> early; ///< the loop, and what comes before the next item's head
-  SmallVector<Operation *> late;  ///< what the head comes before, or runs beside
-  SmallVector<Operation *> rest;  ///< what is behind both
-  tile::DotOp first, last;        ///< the consumers': of the head, and of `late`
-  llvm::SetVector<Value> carried; ///< of the head, what is needed behind it
-  llvm::SmallPtrSet<Operation *, 16> remade; ///< what is computed again for that
-  llvm::DenseMap<Operation *, bool> ofAll;   ///< of the head: whether it is the same for all items
+  SmallVector<Operation *> early; ///< the loop, and the ops that run before the next item's head
+  SmallVector<Operation *> late;  ///< ops that run behind the next item's head, or beside it
+  SmallVector<Operation *> rest;  ///< ops that run after both
+  tile::DotOp first, last;        ///< of the consumers: the products of the head and of `late`
+  llvm::SetVector<Value> carried; ///< values of the head that are needed behind it
+  llvm::SmallPtrSet<Operation *, 16> remade; ///< ops of the head that are repeated behind it
+  llvm::DenseMap<Operation *, bool> ofAll;   ///< of the head: same for all items?
 
   Block &body() { return *items.getAfterBody(); }
   auto head() { return llvm::make_range(body().begin(), loop->getIterator()); }
@@ -45,13 +45,14 @@ struct Item {
   }
 };
 
-/// Scalars and tiles in registers; what else there is names something.
+/// Whether a value of this type is a scalar or a tile in registers. Other values only name
+/// something.
 bool isInRegisters(Type type) {
   auto tile = dyn_cast<tile::TileType>(type);
   return tile ? !isa_and_present<pipe::SharedAttr>(tile.getEncoding()) : type.isIntOrFloat();
 }
 
-/// Whether `op` may be done again elsewhere. What reads a stage may not: it is filled anew.
+/// Whether `op` may be repeated elsewhere. An op that reads a stage may not: the stage is refilled.
 bool isRepeatable(Operation *op) {
   auto isStage = [](Type type) { return isa<tile::TileType>(type) && !isInRegisters(type); };
   return op && isMemoryEffectFree(op) && op->getNumRegions() == 0 &&
@@ -74,8 +75,8 @@ bool isOfAllItems(Item &item, Value value) {
   return isOfAll;
 }
 
-/// Notes that `value` is needed behind the head: what is the same for all items, and what names
-/// something rather than lies in registers, is made again.
+/// Notes that `value` is needed behind the head. A value that is the same for all items, or that
+/// only names something, is computed again; others are carried.
 bool collect(Item &item, Value value) {
   if (!item.isInHead(value))
     return true;
@@ -90,8 +91,8 @@ bool collect(Item &item, Value value) {
          llvm::all_of(op->getOperands(), [&](Value operand) { return collect(item, operand); });
 }
 
-/// Whether what is needed behind the head can be carried, and what the next item's head needs is
-/// known before `late`.
+/// Whether all values that are needed behind the head can be carried or repeated, and all values
+/// that the next item's head needs are known before `late`.
 bool findCarried(Item &item) {
   bool isPossible = true;
   for (Operation *op = item.loop; op; op = op->getNextNode())
@@ -106,7 +107,7 @@ bool findCarried(Item &item) {
   return isPossible && item.items->use_empty();
 }
 
-/// The only loop of the item in which `Op` stands; null where there is none, or several.
+/// The item's only loop that contains an `Op`; null if there is none or more than one.
 template <typename Op> scf::ForOp findLoop(scf::WhileOp items) {
   scf::ForOp found;
   for (auto loop : items.getAfterBody()->getOps<scf::ForOp>()) {
@@ -119,8 +120,8 @@ template <typename Op> scf::ForOp findLoop(scf::WhileOp items) {
   return found;
 }
 
-/// The producer's: `late` is the last block of values. Nothing where it is not of the form that
-/// Passes.td shows.
+/// The producer's item: `late` is the last block of values. Returns nothing if the program does not
+/// have the form that Passes.td shows.
 std::optional<Item> findProducers(scf::WhileOp items) {
   Item item(items, findLoop<pipe::FillOp>(items));
   if (!item.loop)
@@ -136,7 +137,8 @@ std::optional<Item> findProducers(scf::WhileOp items) {
   return findCarried(item) ? std::optional(std::move(item)) : std::nullopt;
 }
 
-/// The consumers': `late` is the last product, from the await of its right operand to the release.
+/// The consumers' item: `late` is the last product, from the await of its right operand to the
+/// release.
 std::optional<Item> findConsumers(scf::WhileOp items) {
   Item item(items, findLoop<pipe::DotStartOp>(items));
   if (!item.loop)
@@ -160,7 +162,7 @@ std::optional<Item> findConsumers(scf::WhileOp items) {
     isReleased |= release && await && release.getChannel() == await.getChannel();
   }
   bool isInPlace = isReleased && llvm::is_contained(item.late, item.last);
-  // Of what is late only the product's result is known behind it.
+  // Outside of `late`, only the product's result may be used.
   for (Operation *op : item.late)
     for (Operation *user : op->getUsers())
       isInPlace &= op == item.last || llvm::is_contained(item.late, user);
@@ -170,7 +172,7 @@ std::optional<Item> findConsumers(scf::WhileOp items) {
 struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
   void runOnOperation() override {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
-    // Without queries ahead the first product would wait for them.
+    // If the next item's queries were not loaded ahead, the first product would wait for them.
     if (!schedule || !schedule->overlap || schedule->queryStages < 2)
       return;
     for (auto roles : getOperation().getBodyBlock().getOps<pipe::RolesOp>())
@@ -190,7 +192,7 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
     return llvm::map_to_vector(values, [&](Value v) { return mapping.lookupOrDefault(v); });
   }
 
-  /// Takes an item: `mapping` knows then what the head is given. Whether there is one.
+  /// Takes an item and maps the arguments of the items' loop to it. Returns whether there is one.
   static Value takeItem(OpBuilder &builder, scf::WhileOp items, ValueRange given,
                         IRMapping &mapping) {
     mapping.map(items.getBeforeArguments(), given);
@@ -201,14 +203,14 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
     return mapping.lookup(condition.getCondition());
   }
 
-  /// The next item's head, with its first product in flight beside this item's last one. `next` is
-  /// the next item's mapping, `current` this one's. Gives the last product.
+  /// Writes the next item's head with its first product in flight beside this item's last product.
+  /// `next` maps the next item's values, `current` this item's. Returns the last product.
   static Value emitProducts(OpBuilder &builder, Item &item, IRMapping &next, IRMapping current) {
     Location loc = item.last.getLoc();
     pipe::DotStartOp started, delayed;
     Value sum;
     Value first = item.first.getResult();
-    // Of what the first product reads; that lasts until it is awaited.
+    // Releases of stages that the first product reads wait until it is awaited.
     SmallVector<Operation *> releases;
     auto awaitFirst = [&] {
       next.map(first,
@@ -239,7 +241,7 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
       }
       if (isInFlight && llvm::is_contained(valuesUsedBy(op), first))
         awaitFirst();
-      // The rounded exponentials take the registers of those that the last product reads.
+      // The rounded exponentials take the registers of the last product's left operand.
       if (delayed && !sum && isa<tile::ConvertOp>(op))
         finish();
       builder.clone(op, next);
@@ -300,7 +302,8 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
       yielded.push_back(sum);
     scf::YieldOp::create(then, loc, yielded);
 
-    // The last item: nobody reads what is carried. What the loop left has no use any more.
+    // After the last item nobody reads the carried values. Yield results of the loop that are not
+    // used any more, so that no register is held for them.
     OpBuilder otherwise = OpBuilder::atBlockBegin(branch.elseBlock());
     yielded.clear();
     for (Value value : carried) {

@@ -1,4 +1,4 @@
-//===- OverlapLaunches.cpp - A launch begins while one ends -----*- C++ -*-===//
+//===- OverlapLaunches.cpp - pipe-overlap-launches --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,8 @@ bool nvvm::readsEarlierLaunch(Value view) {
   if (!isa<pipe::AwaitLaunchOp>(kernel.getBodyBlock().front()))
     return false;
   std::optional<tile::Role> role = kernel.getArgumentRole(argument.getArgNumber());
-  // Summaries and sums of gradients are of the plan: "$doc.summary0".
+  // Summaries and sums of gradients are tensors of the plan. Their names have a dot:
+  // "$doc.summary0".
   bool isOfPlan = role ? *role != tile::Role::In
                        : kernel.getArgumentName(argument.getArgNumber()).contains('.');
   return isOfPlan && !llvm::all_of(view.getUsers(), writes);

@@ -19,10 +19,10 @@ namespace tesela {
 
 namespace {
 
-/// A loop's two products, and which carried value the last one adds to.
+/// A loop's first and last product, and the number of the carried value to which the last one adds.
 struct Products {
   tile::DotOp first, last;
-  tile::LoadOp lastLoad; ///< the last one's right operand
+  tile::LoadOp lastLoad; ///< gives the right operand of `last`
   unsigned carried;
 };
 
@@ -47,13 +47,13 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     }
   }
 
-  /// Nothing where the loop is not of the form that Passes.td shows.
+  /// Returns nothing if the loop does not have the form that Passes.td shows.
   static std::optional<Products> findProducts(scf::ForOp loop) {
     auto dots = llvm::to_vector(loop.getBody()->getOps<tile::DotOp>());
     if (dots.size() < 2)
       return std::nullopt;
     Products products{dots.front(), dots.back(), {}, 0};
-    // The first product waits for nothing that the loop carries.
+    // The first product must not wait for a value that the loop carries.
     auto isLoaded = [&](Value value) {
       return loop.isDefinedOutsideOfLoop(value) || value.getDefiningOp<tile::LoadOp>();
     };
@@ -75,7 +75,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     return products;
   }
 
-  /// The first product has asked for the found block that `block` is made of.
+  /// Marks the found blocks from which `block` is made: the first product has asked for them.
   static void markSought(Value block) {
     SmallVector<Value> worklist = {block};
     while (!worklist.empty()) {
@@ -89,7 +89,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     }
   }
 
-  /// The last product's right operand for the blocks of iteration `index`.
+  /// Loads the last product's right operand for iteration `index`.
   static Value loadLast(OpBuilder &builder, scf::ForOp loop, const Products &products,
                         Value index) {
     tile::LoadOp load = products.lastLoad;
@@ -101,8 +101,9 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
                                 /*columns=*/Value());
   }
 
-  /// What the next iteration and the put-off product need of one whose values are in `mapping`: the
-  /// yielded values but the sum, then the product's left operand, then what it adds to.
+  /// What the next iteration and the delayed product need of the iteration whose values are in
+  /// `mapping`: the yielded values without the sum, then the product's left operand, then its
+  /// addend.
   static SmallVector<Value> carriedValues(scf::ForOp loop, const Products &products,
                                           IRMapping &mapping) {
     SmallVector<Value> values;
@@ -115,8 +116,8 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     return values;
   }
 
-  /// Puts what `mapping` knows of the loop's tests for its first iteration into the copies of the
-  /// branches on them: only the taken side stays.
+  /// Resolves branches of the loop's body on "is this the first iteration" in the copy that
+  /// `mapping` describes: only the side that is taken stays.
   static void foldFirst(scf::ForOp loop, IRMapping &mapping, bool isFirst) {
     for (auto branch : loop.getBody()->getOps<scf::IfOp>()) {
       auto test = branch.getCondition().getDefiningOp<arith::CmpIOp>();
@@ -143,7 +144,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     return constant && constant.getValue().isZero();
   }
 
-  /// Whether `value` is `of`, scaled at most: zero where that is zero.
+  /// Whether `value` is `of` or a multiple of it, and so zero where `of` is zero.
   static bool isMultiple(Value value, Value of) {
     if (value == of)
       return true;
@@ -191,7 +192,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
       if (index != carried)
         mapping.map(loop.getRegionIterArgs()[index], arguments[next++]);
 
-    // Each product is awaited where it is first used: what else there is runs beside it.
+    // Each product is awaited at its first use, so other ops run beside it.
     pipe::DotStartOp started, delayed;
     Value previous = loop.getRegionIterArgs()[carried];
     auto await = [&](Value product, pipe::DotStartOp start, unsigned pending) {

@@ -17,28 +17,28 @@
 
 namespace tesela {
 
-/// The attribute of a kernel with its bytes of shared memory.
+/// A kernel's attribute: its bytes of shared memory for each thread block (pipe-place-buffers).
 inline constexpr llvm::StringLiteral sharedBytesAttr = "pipe.shared_bytes";
-/// The most values of tiles that a thread holds at once (pipe-count-registers).
+/// A kernel's attribute: the most tile values that a thread holds at once (pipe-count-registers).
 inline constexpr llvm::StringLiteral tileRegistersAttr = "pipe.tile_registers";
-/// A unit attribute of a kernel whose products wait, each for the one before: a thread's registers
-/// do not hold the tiles of products that run beside each other (pipe-start-products).
+/// A kernel's unit attribute: each product waits for the one before, because a thread's registers
+/// cannot hold the tiles of products that run beside each other (pipe-start-products).
 inline constexpr llvm::StringLiteral productsWaitAttr = "pipe.products_wait";
-/// Where a tile.find_blocks has its memory: bytes from the start of the thread block's.
-/// Of what joins the rows of cut tiles: where the memory lies through which the parts meet.
+/// Attributes of ops with memory of their own, in bytes from the start of the thread block's
+/// memory: of an op that joins the rows of cut tiles, and of a tile.find_blocks.
 inline constexpr llvm::StringLiteral partsOffsetAttr = "pipe.parts_offset";
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
 
-/// Unit attributes of a kernel of a plan with several launches: a launch of it stands behind
-/// another, or in front of one (pipe-overlap-launches).
+/// Unit attributes of a kernel in a plan with several launches: another launch comes before one of
+/// its launches, or after one (pipe-overlap-launches).
 inline constexpr llvm::StringLiteral followsLaunchAttr = "pipe.follows_launch",
                                      precedesLaunchAttr = "pipe.precedes_launch";
 
-/// On a scf.while and the scf.if around it: they run as a scf.for over a range would
-/// (pipe-start-products).
+/// An attribute of an scf.while and of the scf.if around it: they run as often as an scf.for over a
+/// range would (pipe-start-products).
 inline constexpr llvm::StringLiteral countedAttr = "pipe.counted";
 
-/// Fails, with a diagnostic at the op, where this target has no lowering for what `kernel` asks.
+/// Fails, with a diagnostic at the op, if this target cannot lower an op of `kernel`.
 mlir::LogicalResult verifyLowerable(tile::KernelOp kernel);
 
 #define GEN_PASS_DECL

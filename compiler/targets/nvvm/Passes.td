@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The passes of GPU targets, in the order in which they run, after those of
+// The passes of GPU targets, in the order in which they run. They run after the passes of
 // transforms/Passes.td.
 //
 //===----------------------------------------------------------------------===//
@@ -15,8 +15,8 @@ include "mlir/Pass/PassBase.td"
 def PipeVerifyLowerable : Pass<"pipe-verify-lowerable", "::tesela::tile::KernelOp"> {
   let summary = "refuse what this target cannot lower";
   let description = [{
-    Changes nothing. The compiler asks the same before the passes below run, in every build (`verifyLowerable`), so that
-    what a template asks of the target is refused at the op that asks it, with the remedy.
+    Changes nothing. `verifyLowerable` fails at each op that this target cannot lower, with a message that names a
+    remedy. The compiler calls it in every build before the passes below run.
 
     ```mlir
     // error: 'tile.dot' op expected a left operand that is not transposed; …
@@ -28,11 +28,12 @@ def PipeVerifyLowerable : Pass<"pipe-verify-lowerable", "::tesela::tile::KernelO
 def PipeAssignFragments : Pass<"pipe-assign-fragments", "::tesela::tile::KernelOp"> {
   let summary = "decide where the elements of each tile live";
   let description = [{
-    Gives each tile its encoding. What is loaded goes through a buffer: a right operand of a product
-    is used from there, a left operand too or (`q_in_registers`) from registers. All else of two
-    extents is an accumulator, of one extent a row slice. What is stored goes through a buffer as well.
-    Loads of a loop's body are gathered at its top, between two barriers. A schedule with consumers
-    leaves loads and stores to `pipe-split-roles`.
+    Gives each tile an encoding. A loaded tile that a product reads goes through a buffer in shared memory. Products
+    read a right operand from there. They read a left operand from there, too, or, with `q_in_registers`, from
+    registers. Every other tile of two extents is an accumulator, a tile of one extent is a row slice, and a tile of a
+    single row holds a value for each column. Outputs of 16 bits are stored through a buffer as well. The loads of a
+    loop's body move to its top, between two barriers. If the schedule has consumers, the pass leaves loads and stores
+    to `pipe-split-roles`.
 
     ```mlir
     // before
@@ -52,8 +53,8 @@ def PipeAssignFragments : Pass<"pipe-assign-fragments", "::tesela::tile::KernelO
 def PipeRotateLoop : Pass<"pipe-rotate-loop", "::tesela::tile::KernelOp"> {
   let summary = "copy blocks ahead of their use";
   let description = [{
-    With n = `stages` of the schedule greater than 1, copies of a loop's body run n - 1 iterations
-    ahead into n stages, and one barrier an iteration is enough.
+    If n = `stages` of the schedule is greater than 1, the copies of a loop's body start n - 1 iterations ahead, into
+    n stages. Then each iteration needs one barrier instead of two.
 
     ```mlir
     // before
@@ -81,13 +82,16 @@ def PipeRotateLoop : Pass<"pipe-rotate-loop", "::tesela::tile::KernelOp"> {
 def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelOp"> {
   let summary = "run the last product of a loop beside the first of the next iteration";
   let description = [{
-    Where the schedule has `overlap`: the loop's last product, which takes its left operand from registers and
-    adds to a carried accumulator, is put off by one iteration and starts right behind the first product of
-    the next, so that the tensor cores work while that first product's result is used. Each is awaited where it is
-    first used: what needs neither runs beside both. The first
-    iteration stands before the loop without the last product, which follows behind the loop; a sum that
-    begins with zeros is not scaled there. The loop runs at least once: of an empty range its first block is computed. So it must have the attribute
-    `tile.drops_empty` (tile/EmptyRange.h): such a block changes nothing. Another loop is an error.
+    Applies if the schedule has `overlap`. The loop's last product must take its left operand from registers and add to
+    a carried accumulator. The pass delays this product by one iteration: it starts right behind the first product of
+    the next iteration, so that the tensor cores work while the first product's result is used. Each product is awaited
+    at its first use, and ops that need neither result run beside both products.
+
+    The first iteration moves in front of the loop, without its last product. The last product of the last iteration
+    follows behind the loop. A sum that begins with zeros is not scaled in the first iteration.
+
+    The result computes its first block even if the range is empty. So the loop must have the attribute
+    `tile.drops_empty` (tile/EmptyRange.h), which says that such a block changes nothing. A loop without it is an error.
 
     ```mlir
     // before; the loop has `tile.drops_empty`
@@ -123,16 +127,20 @@ def PipeOverlapProducts : Pass<"pipe-overlap-products", "::tesela::tile::KernelO
 def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> {
   let summary = "bring computed operands of products to shared memory";
   let description = [{
-    A matrix instruction takes its right operand from shared memory, and a left one that is transposed too. Where such an operand is
-    computed, all threads write it to a buffer, between two barriers, right before the first product of a block of operations
-    that reads it. Without roles the tiles of a block share a barrier: each is written as soon as it is there if all threads have met before,
-    and products that are needed later move behind the last write. Runs behind the passes that move products.
+    A matrix instruction reads its right operand from shared memory, and a transposed left operand, too. If such an
+    operand is computed, all threads write it to a buffer in front of the first product that reads it in a block of
+    operations. One barrier stands before the write and one before the read. The pass runs after the passes that move
+    products.
 
-    With roles, a loop writes to two stages in turn, by a count that all loops around it carry. Then the first barrier is not
-    needed: who writes a stage has passed the barrier of the other one since it was read. The write comes as soon as the tile is there,
-    and the second barrier is cut in two: it begins behind the write and ends before the first reader. Where the schedule is
-    `persistent`, pipe-split-roles ends each work item with a barrier, since each begins with the first stage; pipe-start-products takes
-    the barrier away where a channel hands the stages over.
+    Without roles, the tiles of a block share the second barrier: products whose results are needed later move behind
+    the last write. The first barrier is left out if all threads have met earlier in the same iteration. Then the tile
+    is written as soon as it is computed.
+
+    With roles, a loop writes to two stages in turn. The stage follows from a count that all loops around the write
+    carry. The first barrier is not needed then: a thread that writes one stage has passed the barrier of the other
+    stage since the first one was read. So the tile is written as soon as it is computed. If the schedule is
+    `persistent`, `pipe-split-roles` ends each work item with a barrier, because each item begins with the first stage.
+    `pipe-start-products` removes that barrier where a channel hands the stages over.
 
     ```mlir
     // before
@@ -151,22 +159,29 @@ def PipeStageOperands : Pass<"pipe-stage-operands", "::tesela::tile::KernelOp"> 
 def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
   let summary = "let one warpgroup copy and the others compute";
   let description = [{
-    Where the schedule has consumers, each `tile.load` becomes a buffer and a channel: the producer fills the stages in the
-    order of the loads, the consumers await each where the load stood and release it after its last
-    use. Loads of one view share these. The producer's program is that of the consumers with
-    nothing but what its copies need, so the n-th fill of a channel is the n-th await: both count a
-    channel's uses, through all loops.
+    If the schedule has consumers, each loaded view gets a buffer and a channel. All loads of a view share them. The
+    producer fills the stages in the order of the loads. The consumers await each stage where the load stood and release
+    it behind its last use. The producer's program has the same loops as that of the consumers, but only those ops that
+    its copies need. So the n-th fill of a channel belongs to the n-th await: both roles count a channel's uses, through
+    all loops.
 
-    Where the schedule is `persistent`, the programs stand in a loop over the thread block's work items,
-    whose numbers the producer takes and sends; what is loaded once an item is then released, too. An output may leave over a
-    buffer that only the consumers' own warpgroup has read: then its channel is released behind a `pipe.drain` at the item's end. Where other
-    items follow and sums leave by `pipe.add_out`, it leaves over these, each warpgroup's rows over its own share, and nothing is left to wait for.
-    Else it may leave over an operand of pipe-stage-operands: then an item ends with a `pipe.drain` and a `pipe.barrier`, behind which the next one
-    may write there.
+    If the schedule is `persistent`, the programs stand in a loop over the thread block's work items. The producer takes
+    the items and sends the consumers where they lie. Tiles that are loaded once per item are then released, too.
 
-    Where blocks are looked for (`tile.find_blocks`), a finder does so, and takes the items. It sends each item and the
-    count of its blocks to both, and each block to the producer, whose first load of it brings the consumers what else
-    they need to know of it. So the search for an item runs beside the products of the one before.
+    An output is staged in shared memory before it is copied out. If the schedule gives it no buffer of its own, it takes
+    the place of another buffer:
+
+    - If other items follow and sums leave by `pipe.add_out`, it lies over the sums: each warpgroup's rows lie over that
+      warpgroup's share. Then no warpgroup waits for another one.
+    - Otherwise it may lie over a buffer of which each warpgroup has read only its own rows. The channel of that buffer
+      is then released behind a `pipe.drain` at the end of the item.
+    - Otherwise it may lie over an operand that `pipe-stage-operands` writes. Then the item ends with a `pipe.drain` and
+      a `pipe.barrier`, and the next item may write there.
+
+    If the kernel searches for its blocks (`tile.find_blocks`), a finder does the search and takes the items. It sends
+    each item and the number of its blocks to the producer and the consumers. It sends each block to the producer only.
+    The producer's first load of a block carries to the consumers what else they need to know of the block. So the
+    search for an item runs beside the products of the item before.
 
     ```mlir
     // before
@@ -195,9 +210,11 @@ def PipeSplitRoles : Pass<"pipe-split-roles", "::tesela::tile::KernelOp"> {
 def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
   let summary = "give each buffer its offset in shared memory";
   let description = [{
-    One after the other, 1024-byte aligned; a buffer `over` another has its offset; the barriers of
-    channels behind them; then what sums of lines need, and what is kept of them (`LinesPlace.h`), and values that a map of consumers computes once a diagonal
-    (`DiagonalValues.h`), where there is room. The sum becomes the kernel's attribute `pipe.shared_bytes`.
+    Buffers come first, one after the other, at multiples of 1024 bytes (of 16 bytes for f32). A buffer `over` another
+    one has the offset of that one. Behind the buffers come the barriers of channels, the memory of finders, the memory
+    that joins the rows of cut tiles, the sums of lines and what threads keep of them (`LinesPlace.h`), and, if there is
+    room, values that a map of consumers computes once per diagonal (`DiagonalValues.h`). The total becomes the kernel's
+    attribute `pipe.shared_bytes`.
 
     ```mlir
     // before
@@ -211,23 +228,25 @@ def PipePlaceBuffers : Pass<"pipe-place-buffers", "::tesela::tile::KernelOp"> {
 def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"> {
   let summary = "check that the roles use channels alike, for any number of items and iterations";
   let description = [{
-    Changes nothing. Of each `pipe.roles`:
+    Changes nothing. For each `pipe.roles` it checks:
 
-    - **C1** Each `pipe.acquire` is followed, in its block, by one `pipe.fill` or `pipe.send` of the same use
-      and part, and none of these stands without its own.
-    - **C2** Each `pipe.await` is followed, in its block, by one `pipe.release` of the same use, and none of these
-      stands without its own. A channel with no more uses than stages, all outside loops, needs no release.
-    - **C3** A role's uses of a channel count up by one from 0, through all loops; the producer's with all parts.
-    - **C4** One role fills a channel or sends through it, and at least one reads it. Each that does makes the same
-      uses in the same loops, which run equally often; fills are awaited, what is sent is received. Nothing of
-      this stands in a branch.
-    - **C5** A product in flight is used by one `pipe.dot_wait` of its block, which leaves no more in flight than
-      were started later. Nothing uses what it adds to until then.
-    - **C6** The registers of the roles do not exceed what the warpgroups entered with.
-    - **C7** Turns are opened once, outside loops; each `pipe.begin_turn` is followed, in its block, by one
-      `pipe.end_turn` before the next.
+    - **C1** Each `pipe.acquire` is followed, in its block, by one `pipe.fill` or `pipe.send` of the same use and part.
+      No fill and no send stands without its acquire.
+    - **C2** Each `pipe.await` is followed, in its block, by one `pipe.release` of the same use. No release stands without
+      its await. A channel needs no release if it has no more uses than stages and all uses are outside of loops.
+    - **C3** A role's uses of a channel count up by one from 0, through all loops. The producer makes each use with all
+      its parts.
+    - **C4** One role fills a channel or sends through it, and at least one role reads it. Every reader makes the same uses
+      in the same loops as the writer, and these loops run equally often. Fills are awaited, and sent numbers are
+      received. None of these ops stands in a branch.
+    - **C5** A product in flight is used by one `pipe.dot_wait` in its block. The wait leaves at most as many products in
+      flight as have started later. Until then nothing uses the accumulator to which the product adds.
+    - **C6** All roles together have at most as many registers as the warpgroups had at the start.
+    - **C7** Turns are opened once, outside of loops. Each `pipe.begin_turn` is followed, in its block, by one
+      `pipe.end_turn` before the next `pipe.begin_turn`.
 
-    `pipe-run-roles` checks what depends on the order of operations, behind the last pass that changes it.
+    `pipe-run-roles` checks the rules that depend on the order of operations. It runs after the last pass that changes
+    that order.
 
     ```mlir
     pipe.await %c[%n] : !pipe.channel<2>
@@ -240,15 +259,15 @@ def PipeVerifyProtocol : Pass<"pipe-verify-protocol", "::tesela::tile::KernelOp"
 def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
   let summary = "begin the next work item beside the last product of this one";
   let description = [{
-    Where the schedule has `overlap` and the queries of the next item are loaded ahead (`query_stages` above 1): the
-    consumers take the next item before the last product of this one, start its first product ahead of
-    that, and compute its first exponentials meanwhile. So the tensor cores need not wait for an item's end and the
-    next one's beginning. What the head of an item gives is carried to the next round, but for
-    constants and names, which are made again.
+    Applies if the schedule has `overlap` and loads the next item's queries ahead (`query_stages` above 1). The consumers
+    take the next item before the last product of this item. They start the next item's first product in front of that
+    last product, and compute its first exponentials meanwhile. So the tensor cores do not wait for the end of one item
+    and the beginning of the next. The values that an item's head computes are carried to the next round of the loop over
+    items. Constants and values that only name something, such as blocks, are computed again instead.
 
-    A role's uses of each channel keep their order and number, and only their places between those of other
-    channels change: nothing that the producer waits for is released later than it was. `pipe-verify-protocol`, which reads
-    roles without branches, runs before; `pipe-run-roles` behind it.
+    A role's uses of each channel keep their order and their number. Only their places between the uses of other channels
+    change, and nothing that the producer waits for is released later than before. `pipe-verify-protocol` runs before
+    this pass, since it reads roles without branches. `pipe-run-roles` runs after it.
 
     ```mlir
     // before
@@ -292,29 +311,37 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
 }
 
 def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> {
-  let summary = "let the products of a long chain run beside what does not need them";
+  let summary = "run the products of a long chain beside work that does not need them";
   let description = [{
-    Of each innermost loop of the consumers with three products or more, or with two where another loop stands around it or both are of stages: products become asynchronous, at most two of them in
-    flight. Each is awaited where it is first used, or where a third one starts; stages are released behind that. A product of
-    stages alone, which nothing in the iteration has to be computed for, starts at the top, and the first of these starts in
-    the iteration before: behind the last product of that, so that it runs while the result of the last one is used. So the loop becomes a `scf.while` that
-    ends in its middle. ptxas 13.0 makes all products wait (C7514) where one that started before the exit is awaited behind one that
-    started after it. So the exit is in front of the last products, those between which nothing waits for a product, and what was started
-    before them is awaited there. Where all products are of stages alone, the exit stands in front of what first uses the result of another than
-    the first, and the next iteration's first product begins behind it. A branch keeps empty ranges out; it and the loop are marked `pipe.counted`: they run
-    as the loop before did.
+    Rewrites innermost loops of the consumers that have at least three products. Two products are enough if another loop
+    stands around the loop, or if both read only stages: tiles that are there before the iteration computes anything.
+    Products become asynchronous, and at most two of them are in flight. Each is awaited at its first use, or where a
+    third one starts. Stages are released behind that.
 
-    Where a consumer's registers do not hold the tiles that are needed at once then, the loop stays as it is: ptxas would make each
-    product wait for the one before, and spill. The kernel says so (`pipe.products_wait`).
+    A product that reads only stages needs nothing that the iteration computes. Such products start at the top of the
+    iteration. The first of them starts even earlier, in the iteration before: behind that iteration's last product, so
+    that it runs while the result of the last product is used.
 
-    The last product may read stages that the consumers write for each other, behind a `pipe.barrier`. Then they would all compute their
-    exponentials at one time, and all their products at another, while the tensor cores or the other units wait. Where the result of that product leaves by an
-    addition to memory, which nothing in the loop waits for, it is computed one iteration late, and a channel takes the barrier's place: so a warpgroup may
-    be most of an iteration ahead of another, and one computes exponentials beside the products of the other. The first iteration
-    computes the product of a stage that nobody wrote, which is added nowhere. The count of the channel's uses goes on from work item to work item, so the
-    barrier at an item's end goes, unless an output lies over the stages.
+    So the loop becomes an `scf.while` with its exit in the middle. ptxas 13.0 makes all products wait (C7514) if a product
+    that started before the exit is awaited behind a product that starts after the exit. So the exit stands in front of
+    the last products, which are those between which no op waits for a product, and all products that started earlier
+    are awaited there. If all products read only stages, the exit stands in front of the first op that uses the result
+    of any product but the first, and the next iteration's first product starts behind the exit. A branch keeps empty
+    ranges out. The branch and the loop are marked `pipe.counted`: they run as often as the original loop did.
 
-    Runs behind `pipe-verify-protocol`, which reads roles without branches; `pipe-run-roles` checks the result.
+    The loop stays as it is if a consumer's registers cannot hold all tiles that it would then need at once. ptxas would
+    make each product wait for the one before, and would spill. The kernel gets the attribute `pipe.products_wait`.
+
+    The last product may read stages that the consumers write for each other, behind a `pipe.barrier`. With that barrier
+    all warpgroups would compute exponentials at the same time and products at the same time, so that either the tensor
+    cores or the other units would be idle. If the product's result is only added to memory, nothing in the loop waits
+    for it. Then the product is computed one iteration late, and a channel replaces the barrier. So one warpgroup may be
+    most of an iteration ahead of another, and its exponentials run beside the other's products. The first iteration
+    computes the product of a stage that nobody has written; that result is added nowhere. The count of the channel's
+    uses continues from one work item to the next. So the barrier at the end of an item is removed, unless an output
+    lies over these stages.
+
+    The pass runs after `pipe-verify-protocol`, which reads roles without branches. `pipe-run-roles` checks the result.
 
     ```mlir
     // a last product of stages that the consumers write: before
@@ -376,25 +403,30 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
 }
 
 def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
-  let summary = "run the roles against each other: nobody waits for ever or reads what is not there";
+  let summary = "execute the roles in the compiler: find deadlocks and reads of data that is not there";
   let description = [{
-    Changes nothing. It runs each `pipe.roles` for one, two and three work items and for as many iterations as there are stages and one more,
-    by computing the numbers of uses and stages; tiles stay unknown. It runs behind the last pass that moves an operation. In each run:
+    Changes nothing. It executes each `pipe.roles` for one, two and three work items. In the last run, loops of unknown
+    bounds run once more than there are stages. It computes the numbers of uses and stages; tiles stay unknown. It runs
+    after the last pass that moves an operation. In each run it checks:
 
-    - **R1** A role's uses of a channel count up by one from 0, those that it acquires and those that it awaits each for itself.
-    - **R2** A stage is read between its await and its release only; products in flight read until their `pipe.dot_wait`. One channel fills
-      a buffer. A buffer that is filled in parts, or where an output goes, is read as a left operand only, of which a warpgroup reads its own rows.
-    - **R3** A `pipe.write` is followed by a `pipe.empty_out` or a `pipe.add_out` and that by a `pipe.drain`; until then nothing writes or reads
-      the buffer. A `pipe.add_out` that is `late` stands in the iteration behind that of its write. What is written over a filled buffer is written while its stage is held, and has left before the release. A buffer that the consumers
-      write to read it themselves has a `pipe.barrier` between the write and the reads of a stage, and one between these and the next write
-      or an output over it; behind such an output a `pipe.drain` and a `pipe.barrier` before the next write. Where they publish it on a channel, a stage
-      is written between the acquire and the publish of its use, and read between its await and its release; an output over it needs the barriers.
-    - **R4** What is written has left, and has been copied, before the role ends.
+    - **R1** A role's uses of a channel count up by one from 0. Acquires and awaits are counted separately.
+    - **R2** A stage is read only between its await and its release. A product in flight reads until its
+      `pipe.dot_wait`. One channel fills a buffer. If a buffer is filled in parts, or an output lies over it, products read
+      it as a left operand only, because a warpgroup reads only its own rows of a left operand.
+    - **R3** A `pipe.write` of an output is followed by a `pipe.empty_out` or a `pipe.add_out`, and that by a `pipe.drain`.
+      Until then nothing else writes or reads the buffer. A `late` `pipe.add_out` stands in the iteration after its write.
+      An output over a filled buffer is written while its stage is held, and it has left before the release.
+      If the consumers write a buffer and read it themselves, a `pipe.barrier` stands between the write and the reads of a
+      stage, and another one between the reads and the next write or an output over the buffer. Behind such an output
+      stand a `pipe.drain` and a `pipe.barrier` before the next write. If the consumers publish the buffer on a channel, a
+      stage is written between the acquire and the publish of its use, and read between its await and its release. An
+      output over it still needs the barriers.
+    - **R4** When a role ends, everything that it has written has been copied out.
     - **R5** The roles do not wait for each other in a circle.
-    - **R6** A product that a `pipe.dot_wait` gives is not among the `pending` last ones.
+    - **R6** The product that a `pipe.dot_wait` gives is not one of the last `pending` products.
 
-    A branch by a value that a run does not know must not contain what others count on. One that is marked `pipe.counted` is taken, and a loop that is so marked
-    runs as often as a `scf.for` of unknown bounds.
+    A branch on a value that the run does not know may contain reads, but no op on which other roles depend. A branch that
+    is marked `pipe.counted` is taken. A loop that is marked so runs as often as an `scf.for` of unknown bounds.
 
     ```mlir
     pipe.await %c[%n] : !pipe.channel<2>
@@ -407,12 +439,12 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
 }
 
 def PipeCountRegisters : Pass<"pipe-count-registers", "::tesela::tile::KernelOp"> {
-  let summary = "count what a thread holds of tiles";
+  let summary = "count the tile values that a thread holds at once";
   let description = [{
-    The most 32-bit values of tiles that are needed at once by a thread becomes the kernel's attribute
-    `pipe.tile_registers`: accumulators, operands in registers, values of columns. A product in flight holds its
-    left operand until its `pipe.dot_wait`. Constants and what is computed of them, tiles in shared memory and row
-    slices (two values for 16 rows) count nothing.
+    Sets the kernel's attribute `pipe.tile_registers` to the largest number of 32-bit tile values that a thread needs at
+    once: accumulators, operands in registers, and values of columns. A product in flight holds its left operand until
+    its `pipe.dot_wait`. Constants, values that are computed from constants, tiles in shared memory, and row slices (two
+    values for 16 rows) are not counted.
 
     ```mlir
     // before
@@ -426,10 +458,11 @@ def PipeCountRegisters : Pass<"pipe-count-registers", "::tesela::tile::KernelOp"
 def PipeOverlapLaunches : Pass<"pipe-overlap-launches", "::tesela::tile::KernelOp"> {
   let summary = "let a launch of a plan begin while the one before it ends";
   let description = [{
-    A kernel whose launch stands behind another of the plan has the attribute `pipe.follows_launch`, one whose launch stands in front of
-    another `pipe.precedes_launch`; the compiler knows the plan and sets them, for chips that can do it (`ChipFacts`). The first begins with a
-    `pipe.await_launch`. The second lets the next launch begin at its own start: that begins when the last
-    thread blocks of this one have started, and takes room that nobody waits for.
+    The compiler knows the launch plan. For chips that can overlap launches (`ChipFacts`) it sets two attributes on
+    kernels: `pipe.follows_launch` if another launch of the plan comes before this one, and `pipe.precedes_launch` if
+    another one comes after it. A kernel with the first attribute begins with a `pipe.await_launch`. A kernel with the
+    second attribute lets the next launch begin at its own start. The next launch then begins when the last thread blocks
+    of this one have started, and uses only room that is free.
 
     ```mlir
     // before
@@ -448,11 +481,25 @@ def PipeOverlapLaunches : Pass<"pipe-overlap-launches", "::tesela::tile::KernelO
 def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "turn kernels into functions of one thread";
   let description = [{
-    Each `tile.kernel` becomes an `llvm.func` with one argument a slot (KernelSignature.h); tiles
-    become the values that a thread holds of them. The path of sm_80 and later: mma.sync, ldmatrix,
-    cp.async. What remains is scf, arith, math and the LLVM dialect.
+    Each `tile.kernel` becomes an `llvm.func` with one argument for each slot (KernelSignature.h). Tiles become the
+    values that a thread holds of them. Kernels without consumers use mma.sync, ldmatrix and cp.async (sm_80 and later).
+    Kernels with consumers use wgmma, mbarrier and tensor copies (sm_90a). The result consists of scf, arith, math and
+    the LLVM dialect.
 
-    `trap-waits` ends a kernel whose roles wait for each other for ever: a debug build has it on.
+    With `trap-waits` a wait that spins too long ends the kernel with a trap. So roles that wait for each other for ever
+    become an error. Debug builds turn it on.
+
+    ```mlir
+    // before; four warps, 64 rows
+    tile.kernel @k(in %q: !tile.view<[B, H, Sq, 64], bf16>, …) attributes {…} {
+      …
+      %S = tile.dot %Q, %K transposed plus %zero : …
+    // after
+    llvm.func @k(%B: i32, %H: i32, …, %q: !llvm.ptr<1>, …) attributes {nvvm.kernel, …} {
+      …
+      %k = llvm.inline_asm … "ldmatrix.sync.aligned.m8n8.x4.shared.b16 …"
+      %s = llvm.inline_asm … "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 …"
+    ```
   }];
   let options = [
     Option<"trapWaits", "trap-waits", "bool", /*default=*/"false",
@@ -466,8 +513,8 @@ def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
 def ScalarsToLLVM : Pass<"scalars-to-llvm", "::mlir::ModuleOp"> {
   let summary = "turn arith, math and cf into the LLVM dialect, in one conversion";
   let description = [{
-    One walk instead of one a dialect: thousands of scalar ops make the difference between a
-    lean compile and a slow one.
+    One conversion for all dialects walks the module once. Kernels have thousands of scalar ops, so a walk for each
+    dialect would make compilation slow.
 
     ```mlir
     // before

@@ -1,4 +1,4 @@
-//===- PeriodicWords.cpp --------------------------------------------------===//
+//===- PeriodicWords.cpp - Words of conditions that repeat ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,13 +19,13 @@ Value PeriodicWords::constant(int64_t value) {
 }
 
 Value PeriodicWords::reduced(Value x, Value period) {
-  // Of what is below 0 without a sign, x itself is less.
+  // If x is less than the period, x - period wraps to a large unsigned number, so x is the minimum.
   return arith::MinUIOp::create(builder, loc, x, arith::SubIOp::create(builder, loc, x, period));
 }
 
 Value PeriodicWords::pattern(Value lane, Value period, Value factor,
                              llvm::function_ref<Value(Value)> holds) {
-  // 8·i + a to 128·i + a.
+  // From lane 8·i + a to column 128·i + a.
   Value a = arith::AndIOp::create(builder, loc, lane, constant(7));
   Value first = arith::ShLIOp::create(
       builder, loc, arith::ShRUIOp::create(builder, loc, lane, constant(3)), constant(7));
@@ -59,7 +59,7 @@ Value PeriodicWords::word(Value pattern, Value begin) {
   Value next = arith::AddIOp::create(builder, loc, lane, constant(8));
   PtxInstructions ptx(builder, loc);
   Value low = ptx.shuffleFrom(pattern, lane), high = ptx.shuffleFrom(pattern, next);
-  // By 2·m; of the amount only the last five bits count.
+  // A shift by 2·m. The instruction uses only the last five bits of the amount.
   Value amount = both(shifted(begin, 2), 30);
   return LLVM::FshrOp::create(builder, loc, builder.getI32Type(), high, low, amount);
 }

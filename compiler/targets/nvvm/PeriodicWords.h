@@ -3,14 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A condition that follows from tile.phase alone has one pattern for all rows, of which each has
-// another begin. Of a pattern of up to 256 columns a warp holds 512 columns in one register, eight
-// words that begin with neighbouring columns, and those that go on where they end:
+// A condition that depends on tile.phase alone has one pattern for all rows; each row starts at
+// another column of the pattern. For a pattern of up to 256 columns a warp holds 512 columns in one
+// register per lane: eight words that begin at neighbouring columns, and those that follow them:
 //
-//   lane 8·i + a, a = 0..7, i = 0..3: bit 2·n + odd says it of column 128·i + 8·n + a + odd
+//   lane 8·i + a, a = 0..7, i = 0..3: bit 2·n + odd is that of column 128·i + 8·n + a + odd
 //
-// The word (ColumnWords.h) of a row that begins in column 128·i + 8·m + a of the pattern is the
-// lanes 8·i + a and 8·(i + 1) + a, one behind the other, shifted by 2·m bits: two shuffles.
+// A row that starts at column 128·i + 8·m + a of the pattern has this word (ColumnWords.h): the
+// words of lanes 8·i + a and 8·(i + 1) + a, joined and shifted by 2·m bits: two shuffles.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_PERIODICWORDS_H
@@ -26,16 +26,16 @@ class PeriodicWords {
 public:
   PeriodicWords(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
 
-  /// What lane `lane` holds; `holds` gives the condition (i1) at a phase. `period` and `factor` are
-  /// those of tile.phase.
+  /// The word that lane `lane` holds. `holds` gives the condition (i1) at a phase. `period` and
+  /// `factor` are those of tile.phase.
   mlir::Value pattern(mlir::Value lane, mlir::Value period, mlir::Value factor,
                       llvm::function_ref<mlir::Value(mlir::Value phase)> holds);
-  /// The word of a row that begins in column `begin` (i32) of the pattern, below 384. All lanes of
+  /// The word of a row that starts at column `begin` (i32, below 384) of the pattern. All lanes of
   /// the warp must come here together.
   mlir::Value word(mlir::Value pattern, mlir::Value begin);
 
 private:
-  /// From x, less than twice the period, to x mod period.
+  /// x mod period, for an x that is less than twice the period.
   mlir::Value reduced(mlir::Value x, mlir::Value period);
   mlir::Value constant(int64_t value);
 

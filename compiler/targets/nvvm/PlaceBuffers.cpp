@@ -20,11 +20,11 @@ namespace tesela {
 
 namespace {
 
-/// What the 128-byte swizzles of all generations need (HOPPER: 8 rows of 128 bytes). Buffers of f32
-/// have none; the copy engine needs 16 bytes.
+/// Bytes. All generations' 128-byte swizzles repeat after 8 rows of 128 bytes. Buffers of f32 have
+/// no swizzle; the copy engine needs 16 bytes.
 int64_t alignmentOf(pipe::BufferType buffer) { return buffer.getElementType().isF32() ? 16 : 1024; }
 
-/// What `op` needs to join the rows of a cut tile: a line of them for each part (CutTiles.cpp).
+/// Bytes that `op` needs to join the rows of a cut tile: one f32 per row and part (CutTiles.cpp).
 int64_t bytesOfParts(Operation *op) {
   auto reduce = dyn_cast<tile::ReduceOp>(op);
   if (!isa<tile::TotalOp>(op) && (!reduce || reduce.givesShares()))
@@ -50,7 +50,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     SmallVector<pipe::AllocOp> allocs, overOthers;
     getOperation().walk(
         [&](pipe::AllocOp alloc) { (alloc.getOver() ? overOthers : allocs).push_back(alloc); });
-    // Those of the widest alignment first: so nothing lies empty between them.
+    // Buffers with the widest alignment come first, so that there are no gaps.
     llvm::stable_sort(
         allocs, [&](pipe::AllocOp a, pipe::AllocOp b) { return alignment(a) > alignment(b); });
     for (pipe::AllocOp alloc : allocs) {
@@ -66,7 +66,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       open.setOffset(end);
       end += open.getChannel().getType().getBytes();
     });
-    // A finder is a warp: each has its own memory, in roles there is one.
+    // Without roles each warp is a finder with memory of its own. With roles there is one finder.
     Builder builder(&getContext());
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     int64_t warps = schedule && schedule->consumers == 0 ? schedule->warps : 1;
@@ -74,7 +74,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
     });
-    // What joins cut tiles meets in one place, one after the other.
+    // The ops that join cut tiles use one place, one after the other.
     int64_t partsOffset = llvm::alignTo(end, 16);
     getOperation().walk([&](Operation *op) {
       if (int64_t bytes = bytesOfParts(op)) {
@@ -82,7 +82,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
         end = std::max(end, partsOffset + bytes);
       }
     });
-    // Of each kind all sums of lines are in one place, one after the other.
+    // All sums of lines of one kind use one place, one after the other.
     for (StringRef kind :
          {tile::AddLinesOp::elements, tile::AddLinesOp::columns, tile::AddLinesOp::diagonals}) {
       int64_t offset = llvm::alignTo(end, 16);
@@ -114,8 +114,9 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     getOperation()->setAttr(sharedBytesAttr, builder.getI64IntegerAttr(end));
   }
 
-  /// What the threads of roles keep of diagonals, of one tile.add_lines and where there is room. It
-  /// is added at a work item's end and not cleared for the next.
+  /// Places what the threads of roles keep of diagonals, if the kernel has one tile.add_lines of
+  /// diagonals and there is room. It is added to memory at the end of the work item and not cleared
+  /// for another one, so a persistent kernel keeps nothing.
   void placeKept(int64_t &end) {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     SmallVector<tile::AddLinesOp> diagonals;
@@ -142,7 +143,8 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     end = offset + bytes;
   }
 
-  /// Of consumers' maps, where there is room for it. All have one place, one after the other.
+  /// Places the values that consumers' maps compute per diagonal, if there is room. All maps use
+  /// one place, one after the other.
   void placeDiagonals(int64_t &end) {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     int64_t offset = llvm::alignTo(end, 16), limit = mostShared();
@@ -161,7 +163,7 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
     });
   }
 
-  /// What a thread block with roles may have, less what comes behind.
+  /// The shared memory that a thread block with roles may have, less what is placed behind.
   static int64_t mostShared() {
     constexpr int chipWithRoles = 90;
     constexpr int64_t bytesOfItem = 16;

@@ -1,4 +1,4 @@
-//===- ProductChain.cpp - A loop whose products run beside each other -------===//
+//===- ProductChain.cpp - Loops whose products overlap ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -23,11 +23,11 @@ pipe::SlotOp stageOf(Value tile) { return tile.getDefiningOp<pipe::SlotOp>(); }
 
 namespace {
 
-/// Loops with two products that no loop stands around have a pass of their own,
-/// pipe-overlap-products, unless both are of stages.
+/// The least number of products. Loops with two products and no loop around them belong to another
+/// pass, pipe-overlap-products, unless both products read only stages.
 constexpr size_t fewestProducts = 3, fewestInside = 2;
 
-/// The pipe.await in the body for what `slot` reads; null where there are none or several.
+/// The pipe.await in the body that `slot` depends on; null if there is none or more than one.
 pipe::AwaitOp awaitOf(ProductChain &chain, pipe::SlotOp slot) {
   pipe::AwaitOp found;
   Value channel = channelThatFills(slot.getBuffer());
@@ -40,7 +40,7 @@ pipe::AwaitOp awaitOf(ProductChain &chain, pipe::SlotOp slot) {
   return found;
 }
 
-/// Whether `tile` is in shared memory before the iteration begins to compute.
+/// Whether `tile` is in shared memory or registers before the iteration computes anything.
 bool isOfStages(ProductChain &chain, Value tile) {
   return !chain.isInside(tile) || (stageOf(tile) && awaitOf(chain, stageOf(tile)));
 }
@@ -50,10 +50,11 @@ bool isOfStages(ProductChain &chain, tile::DotOp dot) {
          !chain.isInside(dot.getC());
 }
 
-/// Notes that the head does `op` and what `op` needs. Not where that is more than numbers.
+/// Adds `op` and the ops that it needs to the head. Returns false if one of these does more than
+/// compute scalars or await a stage.
 bool addToHead(ProductChain &chain, Operation *op) {
   if (!op || op->getBlock() != &chain.body() || chain.head.contains(op))
-    return true; // the loop's own values are carried
+    return true; // values that the loop carries need no op
   auto slot = dyn_cast<pipe::SlotOp>(op);
   auto await = dyn_cast<pipe::AwaitOp>(op);
   if ((!isMemoryEffectFree(op) && !await) || op->getNumRegions() > 0)
@@ -82,7 +83,7 @@ bool isSame(ProductChain &chain, Value value) {
          llvm::all_of(op->getOperands(), [&](Value each) { return isSame(chain, each); });
 }
 
-/// Whether the blocks that `block` is in each iteration are of one batch and one head.
+/// Whether `block` is in the same batch and head in each iteration.
 bool hasSameHead(ProductChain &chain, Value block) {
   if (!chain.isInside(block))
     return true;
@@ -92,9 +93,10 @@ bool hasSameHead(ProductChain &chain, Value block) {
          (!op.getHead() || isSame(chain, op.getHead()));
 }
 
-/// An addition that starts right behind the writes to its buffer waits for them. Started beside the
-/// next iteration's first products, it finds them done. The consumers meet once more before the
-/// last product: there they also learn that the copy engine has read the buffer.
+/// Finds additions that can start late. An addition that starts right behind the writes to its
+/// buffer waits for them. If it starts beside the next iteration's first products, the writes are
+/// done by then. The consumers meet once more before the last product; there they also learn that
+/// the copy engine has read the buffer.
 void findLateAdditions(ProductChain &chain) {
   if (!chain.last)
     return;
@@ -115,8 +117,9 @@ void findLateAdditions(ProductChain &chain) {
     llvm::erase_if(chain.tail, llvm::IsaPred<pipe::DrainOp>);
 }
 
-/// Whether the last product can run one iteration late: it reads stages that the consumers write,
-/// and what stays the same, and its result leaves by a late addition and is not needed before.
+/// Finds out whether the last product can run one iteration late. It must read stages that the
+/// consumers write and operands that stay the same, and its result must go to a late addition and
+/// to nothing else.
 void findExchange(ProductChain &chain) {
   if (chain.late.size() != 1 || chain.isInside(chain.last.getB()) ||
       chain.isInside(chain.last.getC()) || !chain.last->hasOneUse())
@@ -135,13 +138,13 @@ void findExchange(ProductChain &chain) {
       chain.exchange = {write, slot, count.getArgNumber() - 1, {}};
 }
 
-/// Whether `op` uses what a product gives. Then it waits for it.
+/// Whether `op` uses the result of a product, and so waits for it.
 bool usesProduct(Operation &op) {
   return llvm::any_of(valuesUsedBy(op),
                       [](Value used) { return bool(used.getDefiningOp<tile::DotOp>()); });
 }
 
-/// The first of the last products of `dots` between which nothing waits for a product.
+/// The first of the last products of `dots`: between them no op waits for a product.
 tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
   tile::DotOp found = dots.back();
   for (tile::DotOp dot : llvm::reverse(dots.drop_back())) {
@@ -154,7 +157,7 @@ tile::DotOp firstOfTail(ArrayRef<tile::DotOp> dots) {
   return found;
 }
 
-/// The first op that uses what one of `dots` gives.
+/// The first op that uses a result of `dots`.
 Operation *firstUser(ArrayRef<tile::DotOp> dots) {
   Block &body = *dots.front()->getBlock();
   for (Operation &op : body)
@@ -194,7 +197,7 @@ std::optional<ProductChain> findProductChain(scf::ForOp loop) {
   llvm::sort(head, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   chain.head.insert(head.begin(), head.end());
 
-  // Without a second stage the head would wait for what is still read.
+  // With a single stage the head would wait for a stage that is still being read.
   for (Operation *op : chain.head)
     if (auto await = dyn_cast<pipe::AwaitOp>(op))
       if (await.getChannel().getType().getStages() < 2)
@@ -212,14 +215,14 @@ std::optional<ProductChain> findProductChain(scf::ForOp loop) {
     if (!isOfHead)
       (isTail ? chain.tail : chain.main).push_back(&op);
   }
-  // A stage is no value that goes through the loop's exit: the tail finds it anew.
+  // A slot cannot be passed through the loop's exit. The tail computes it again.
   llvm::SetVector<Operation *> slots;
   for (Operation *op : chain.tail)
     for (Value used : valuesUsedBy(*op))
       if (pipe::SlotOp slot = stageOf(used); slot && llvm::is_contained(chain.main, slot))
         slots.insert(slot);
   chain.tail.insert(chain.tail.begin(), slots.begin(), slots.end());
-  // The next head comes right behind the last product, or begins the tail.
+  // The next head stands right behind the last product or at the start of the tail.
   Operation *ahead = chain.last ? chain.last.getOperation() : firstOfTail;
   for (auto [argument, yielded] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues()))
     if (Operation *op = yielded.getDefiningOp(); chain.isOfHead(argument) && op &&

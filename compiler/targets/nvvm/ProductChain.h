@@ -1,15 +1,15 @@
-//===- ProductChain.h - A loop whose products run beside each other *- C++ -*-===//
+//===- ProductChain.h - Loops whose products overlap ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names: the *head* is what the first product of an iteration needs. The iteration before does it,
-// behind its own last product. The *tail* begins with the last products, those that need no result
-// of a product that may still run: with it begins what a loop's exit must not cut apart, for ptxas
-// 13.0 makes all products wait (C7514) where one that started before the exit is awaited behind
-// another that starts after it. The *main* part is what stands before. Where all products are of
-// stages there are no last ones, and the tail begins with what uses the result of another than the
-// first.
+// Names of the parts of a loop's body. The *head* is what the first product of an iteration needs.
+// The iteration before does it, behind its own last product. The *tail* begins with the last
+// products: those that need no result of a product that may still run. The *main* part is what
+// stands before the tail. The loop's exit stands between the two, because ptxas 13.0 makes all
+// products wait (C7514) if one that started before the exit is awaited behind another one that
+// starts after it. If all products read only stages, there are no last products: the tail then
+// begins with the first op that uses the result of a product other than the first one.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_PRODUCTCHAIN_H
@@ -25,49 +25,49 @@
 
 namespace tesela {
 
-/// A loop, and what is done where.
+/// A loop and the parts of its body.
 struct ProductChain {
   mlir::scf::ForOp loop;
-  tile::DotOp first, last;              ///< no last one where all products are of stages
-  llvm::SmallVector<tile::DotOp> early; ///< other products of stages alone
+  tile::DotOp first, last;              ///< last: null if all products read only stages
+  llvm::SmallVector<tile::DotOp> early; ///< other products that read only stages
   llvm::SetVector<mlir::Operation *>
-      head; ///< in the order of the body; `first` itself is not in it
+      head; ///< in the order of the body; does not contain `first` itself
   llvm::SmallVector<mlir::Value>
-      received; ///< what awaits of the head give the rest of the iteration
-  llvm::SmallVector<mlir::Operation *> main, tail; ///< without what only the head needs to do
+      received; ///< numbers that the head's awaits give to the rest of the iteration
+  llvm::SmallVector<mlir::Operation *> main, tail; ///< without the awaits of the head
   llvm::SmallVector<pipe::AddOutOp> late; ///< additions of the tail that the next main part starts
-  /// Before `last`. In front of it late additions are drained; with an exchange a pipe.publish
-  /// takes its place.
+  /// The last barrier before `last`. Late additions are drained in front of it. With an exchange,
+  /// a pipe.publish replaces it.
   pipe::BarrierOp lastBarrier;
-  /// Where `last` can run one iteration late: the consumers hand its left operand to each other
-  /// through this channel and the stages of a buffer.
+  /// Present if `last` can run one iteration late: the consumers hand its left operand to each
+  /// other through this channel and the stages of a buffer.
   struct Exchange {
     pipe::WriteOp write;
     pipe::SlotOp slot;
-    unsigned count;       ///< of the loop's arguments: how often the buffer was written
-    pipe::OpenOp channel; ///< once pipe-start-products has opened it
+    unsigned count;       ///< number of the loop's argument that counts the writes to the buffer
+    pipe::OpenOp channel; ///< null until pipe-start-products has opened it
   };
   std::optional<Exchange> exchange;
 
   mlir::Block &body() { return *loop.getBody(); }
-  /// Of the body, or given to it.
+  /// Whether `value` is computed in the body or is an argument of it.
   bool isInside(mlir::Value value) {
     return loop.getBodyRegion().isAncestor(value.getParentRegion());
   }
-  /// Whether the head needs `argument` of the loop.
+  /// Whether the head uses `argument` of the loop.
   bool isOfHead(mlir::Value argument) {
     return llvm::any_of(argument.getUsers(),
                         [&](mlir::Operation *user) { return head.contains(user); });
   }
 };
 
-/// Nothing where the loop is not of the form that pipe-start-products shows (Passes.td).
+/// Returns nothing if the loop does not have the form that pipe-start-products shows (Passes.td).
 std::optional<ProductChain> findProductChain(mlir::scf::ForOp loop);
 
-/// The stage that `tile` lies in; null where it is computed.
+/// The pipe.slot that gives `tile`; null if `tile` is computed.
 pipe::SlotOp stageOf(mlir::Value tile);
 
-/// The channel that fills `buffer`; null where none does.
+/// The channel that fills `buffer`; null if no channel does.
 mlir::Value channelThatFills(mlir::Value buffer);
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- ProductShares.h - Which warp computes what ---------------*- C++ -*-===//
+//===- ProductShares.h - How warps share tiles ------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,12 +13,12 @@
 
 namespace tesela::nvvm {
 
-/// How many warps share `rows` rows of a tile. Usually all of them: each has 16 rows, or a
-/// multiple. A tile of fewer rows is *cut*: so many warps have 16 rows each, and as many others the
-/// same rows of other columns, one part of the columns behind the other. So is one of which
-/// `product_rows` of the schedule gives a warp more rows than all of them need. A row slice is the
-/// same in each part. The encodings say it: #pipe.accumulator and #pipe.rows have the warps that
-/// share the rows.
+/// How many warps share the `rows` rows of a tile. Usually all do, and each has 16 rows or a
+/// multiple of 16. A tile with fewer rows is *cut*: some warps have 16 rows each, and further sets
+/// of warps have the same rows of other columns, one part of the columns after the other. A tile is
+/// also cut if `product_rows` of the schedule gives a warp more rows than an even split would. Each
+/// part holds a copy of a row slice. The encodings #pipe.accumulator and #pipe.rows give the number
+/// of warps that share the rows.
 inline int64_t rowWarps(int64_t rows, const Schedule &schedule) {
   int64_t warps = schedule.warps, wanted = schedule.productRows;
   if (wanted > 0 && rows % wanted == 0 && rows / wanted < warps && warps % (rows / wanted) == 0)
@@ -31,7 +31,7 @@ inline int64_t rowWarps(tile::TileType type, const Schedule &schedule) {
   return type.isSingleRow() ? schedule.warps : rowWarps(type.getExtent(0), schedule);
 }
 
-/// Into how many parts the columns of `tile` are cut.
+/// The number of parts into which the columns of `tile` are cut.
 inline int64_t columnParts(tile::TileType tile, const Schedule &schedule) {
   return schedule.warps / rowWarps(tile, schedule);
 }

@@ -223,8 +223,8 @@ void PtxInstructions::fenceBarrierInit() {
   emit({}, {}, "fence.mbarrier_init.release.cluster;", "~{memory}", /*hasSideEffects=*/true);
 }
 
-// How often a wait is tried before it traps. The kernels of HOPPER's figures needed fewer tries in
-// all their waits together; one wait lasts for a block of keys or two.
+// How often a wait is tried before it traps. A wait lasts for one or two blocks of keys. Whole
+// kernels at the lengths that we measure needed fewer tries in all their waits together.
 static constexpr int64_t maximalTries = 4'000'000;
 
 void PtxInstructions::awaitBarrier(Value base, Value parity, bool traps) {
@@ -331,8 +331,8 @@ void PtxInstructions::barrier(Value id, int64_t threads) {
        /*hasSideEffects=*/true);
 }
 
-/// Finds the counter of operand `counter` as `at`, and goes on behind FOUND; behind NONE where
-/// there is none (Artifact.h, CounterTable).
+/// PTX that sets `at` to the address of the counter that operand `counter` names, and goes on at
+/// FOUND. If there is no counter, it jumps to NONE (Artifact.h, CounterTable).
 static std::string findCounter(int counter) {
   return (" .reg .pred single, own, more;\n .reg .b64 at, end, grid, held;\n .reg .b32 low;\n"
           " mov.b64 at, $" +
@@ -385,7 +385,7 @@ std::pair<Value, Value> PtxInstructions::multiplyWide(Value x, uint32_t factor) 
 Value PtxInstructions::scalePair(StringRef type, Value x, Value factors) {
   std::string text = ("fma.rn." + type + " $0, $1, $2, $3;").str();
   Value zeros =
-      arith::ConstantIntOp::create(builder, loc, int32_t(0x80008000), 32); // -0: signs stay
+      arith::ConstantIntOp::create(builder, loc, int32_t(0x80008000), 32); // -0 keeps zeros' signs
   return emitPure(text, "=r,r,r,r", builder.getI32Type(), {x, factors, zeros});
 }
 
@@ -394,7 +394,7 @@ Value PtxInstructions::permuteBytes(Value low, Value high, Value selector) {
 }
 
 Value PtxInstructions::lessByBit(Value bits, Value than, Value less) {
-  // The majority of ~bits, than, less. An operand's own table: 0xF0, 0xCC, 0xAA.
+  // The majority of ~bits, than and less. The operands' own tables are 0xF0, 0xCC and 0xAA.
   constexpr unsigned table = (0x0F & 0xCC) | (0x0F & 0xAA) | (0xCC & 0xAA);
   std::string text = ("lop3.b32 $0, $1, $2, $3, " + Twine(table) + ";").str();
   return emitPure(text, "=r,r,r,r", bits.getType(), {bits, than, less});
@@ -452,7 +452,7 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
                                           ValueRange start, bool awaits) {
   int64_t count = columns / 2, steps = bOffsets.size();
   bool aInShared = a.size() == 1;
-  // Operands: the accumulators, the same again as tied inputs where there is a start, a, b.
+  // Operands: the accumulators; if there is a start, the same as tied inputs; a; b.
   int64_t firstA = count + start.size(), operandB = firstA + a.size();
   std::string sums, constraints;
   for (int64_t index = 0; index < count; ++index) {

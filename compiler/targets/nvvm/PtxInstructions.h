@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The PTX instructions that the lowering uses and for which LLVM has no op that takes 32-bit
-// shared-memory addresses with constant offsets, or that spells the rounding. Each names its
+// shared-memory addresses with constant offsets, or that names the rounding. Each comment names the
 // section of the PTX ISA (9.0). Addresses in shared memory are i32.
 //
 //===----------------------------------------------------------------------===//
@@ -43,8 +43,8 @@ public:
   /// lane t gives the address of row t mod 8 of matrix t / 8.
   void storeMatrices(mlir::Value address, int64_t offset, mlir::ValueRange x);
 
-  /// 16 bytes from global to shared memory, of which the first `bytes` (i32, 0 or 16) are read and
-  /// the rest become zeros (9.7.9 cp.async).
+  /// Starts a copy of 16 bytes from global to shared memory. The first `bytes` (i32) bytes are
+  /// read, the rest become zeros (9.7.9 cp.async).
   void copyAsync(mlir::Value address, int64_t offset, mlir::Value global, mlir::Value bytes);
   void commitCopies();
   void waitForCopies(int64_t pending);
@@ -64,25 +64,25 @@ public:
   mlir::Value anyPositive(mlir::Value x, mlir::Value barrier, int64_t threads);
 
   void storeShared(mlir::Value address, int64_t offset, mlir::Value x);
-  /// Two f32 beside each other, at a multiple of 8.
+  /// Two adjacent f32; the address is a multiple of 8.
   void storeSharedPair(mlir::Value address, int64_t offset, mlir::Value low, mlir::Value high);
   mlir::Value loadShared(mlir::Value address, int64_t offset); ///< 32 bits
   Values loadSharedPair(mlir::Value address, int64_t offset);
-  /// Four f32 beside each other, at a multiple of 16.
+  /// Four adjacent f32; the address is a multiple of 16.
   void storeShared16Bytes(mlir::Value address, int64_t offset, mlir::ValueRange x);
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
-  /// Four i32 likewise.
+  /// The same for four i32.
   void storeSharedWords(mlir::Value address, int64_t offset, mlir::ValueRange x);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
   /// Makes the barriers' initial state visible to the tensor copies.
   void fenceBarrierInit();
-  /// Spins until the phase of parity `parity` (i32) is complete; with `traps` a wait that takes too
-  /// long is an error of the launch.
+  /// Spins until the phase of parity `parity` (i32) is complete. With `traps`, a wait that takes
+  /// too long ends the launch with an error.
   void awaitBarrier(mlir::Value address, mlir::Value parity, bool traps);
-  /// The thread of each warp whose lane is 0 arrives.
+  /// Arrives if `lane` (i32) is 0: one thread for its warp.
   void arrive(mlir::Value address, mlir::Value lane);
-  /// Arrives and announces `bytes` of copies.
+  /// Arrives and announces `bytes` bytes of copies.
   void arriveExpecting(mlir::Value address, int64_t bytes);
 
   /// Copies `bytes` (a multiple of 16) from `global` to `address`, both multiples of 16; `barrier`
@@ -92,20 +92,20 @@ public:
   void copyTensorIn(mlir::Value address, mlir::Value map, mlir::ValueRange coordinates,
                     mlir::Value barrier);
   void copyTensorOut(mlir::Value map, mlir::ValueRange coordinates, mlir::Value address);
-  /// Adds `bytes` (a multiple of 16) of f32 at `address` to those at `global`, both
-  /// multiples of 16 (9.7.9 cp.reduce.async.bulk); commitTensorCopies and awaitTensorReads count
-  /// it.
-  /// Where `adds` is false nothing happens: no branch stands between products in flight.
+  /// Adds `bytes` (a multiple of 16) of f32 at `address` to those at `global`; both addresses are
+  /// multiples of 16 (9.7.9 cp.reduce.async.bulk). commitTensorCopies and awaitTensorReads cover
+  /// it, too. Does nothing if `adds` (i1) is false: a predicate, because no branch may stand
+  /// between products in flight.
   void addBulk(mlir::Value global, mlir::Value address, mlir::Value bytes, mlir::Value adds);
   void commitTensorCopies();
-  /// Until the committed copies out have read shared memory.
+  /// Waits until the committed copies out of shared memory have read it.
   void awaitTensorReads();
-  /// What this thread has written to shared memory is seen by tensor copies after this and a
-  /// barrier.
+  /// Makes what this thread has written to shared memory visible to tensor copies that start after
+  /// this fence and a barrier.
   void fenceAsyncProxy();
 
   // Launches of a plan (9.7.13 griddepcontrol).
-  /// Until the launches before this one have ended, and what they wrote is seen.
+  /// Waits until the launches before this one have ended and their writes are visible.
   void awaitLaunch();
   void releaseLaunch();
 
@@ -113,48 +113,48 @@ public:
   void arriveAtBarrier(mlir::Value id, int64_t threads);
   /// bar.sync `id` (i32) for `threads` threads.
   void barrier(mlir::Value id, int64_t threads);
-  /// Adds 1 to the first u32 of the launch's counter (ArgumentSlot::Kind::counter); returns what
-  /// was there. Where the launch has none, adds the number of thread blocks to the u32 at `address`
-  /// in shared memory, and returns that.
+  /// Adds 1 to the first u32 of the launch's counter (ArgumentSlot::Kind::counter) and returns the
+  /// old value. If the launch has no counter, adds the number of thread blocks to the u32 at
+  /// `address` in shared memory and returns the sum.
   mlir::Value countUp(mlir::Value counter, mlir::Value address);
-  /// Counts the ends in the second u32, from 0 to `last`, and on the last one makes both 0 again.
+  /// Counts ended thread blocks in the second u32, from 0 to `last`. The last one resets both to 0.
   void endCount(mlir::Value counter, mlir::Value last);
-  /// An i32 whose lowest `count` (i32, not negative) bits are 1, all of them from 32 on (9.7.1
+  /// An i32 whose lowest `count` (i32, not negative) bits are 1; all bits if `count` >= 32 (9.7.1
   /// bmsk).
   mlir::Value lowBits(mlir::Value count);
-  /// The upper and the lower half of `x` (i32) times `factor`, without signs (9.7.1 mul.wide).
+  /// The upper and the lower half of `x` (i32) times `factor`, unsigned (9.7.1 mul.wide).
   std::pair<mlir::Value, mlir::Value> multiplyWide(mlir::Value x, uint32_t factor);
-  /// Four of the eight bytes of `low` and `high` (i32), whose numbers are the lower four digits of
-  /// `selector` in base 16, the lowest byte first (9.7.9 prmt).
+  /// Four of the eight bytes of `low` and `high` (i32). Their numbers are the lower four
+  /// hexadecimal digits of `selector`, the lowest byte first (9.7.9 prmt).
   mlir::Value permuteBytes(mlir::Value low, mlir::Value high, mlir::Value selector);
-  /// Two numbers of 16 bits each (`type`: f16x2 or bf16x2) times two others, in i32, subnormal ones
-  /// as all (9.7.4 fma: sm_80 has no mul of bf16x2).
+  /// Two floats of 16 bits (`type`: f16x2 or bf16x2) times two others, each pair in an i32. Keeps
+  /// subnormal numbers (9.7.4 fma: sm_80 has no mul of bf16x2).
   mlir::Value scalePair(llvm::StringRef type, mlir::Value x, mlir::Value factors);
-  /// Bit by bit of i32: whether a number that begins with `bits` is less than one that begins with
-  /// `than`, where `less` says it of what follows (9.7.8 lop3).
+  /// For each bit of i32 words: whether a number that begins with bit `bits` is less than one that
+  /// begins with bit `than`, if `less` is the answer for the bits behind (9.7.8 lop3).
   mlir::Value lessByBit(mlir::Value bits, mlir::Value than, mlir::Value less);
-  /// a && b (i1), of which LLVM knows nothing more: it would make two selects of one on both.
+  /// a && b (i1), opaque to LLVM: it would turn one select on both into two selects.
   mlir::Value both(mlir::Value a, mlir::Value b);
-  /// Bit `bit` of `word` (i32) && a, likewise: LLVM would shift the bit first.
+  /// Bit `bit` of `word` (i32) && a, also opaque: LLVM would shift the bit first.
   mlir::Value hasBitAnd(mlir::Value word, int64_t bit, mlir::Value a);
-  /// `word` (i32) with bit `bit` set where `a` (i1): one predicated instruction.
+  /// `word` (i32) with bit `bit` set if `a` (i1) is true: one predicated instruction.
   mlir::Value withBitIf(mlir::Value word, int64_t bit, mlir::Value a);
-  /// At a loop's head: ptxas does not unroll the loop (11.1 pragma nounroll).
+  /// At the head of a loop: keeps ptxas from unrolling it (11.1 pragma nounroll).
   void keepLoop();
-  /// `x` (i32), of which LLVM knows nothing more: not that it counts a loop's iterations.
+  /// `x` (i32), opaque to LLVM: it does not see, for example, that `x` counts a loop's iterations.
   mlir::Value opaque(mlir::Value x);
-  /// `x` (i32 or a pointer), known only from here on: LLVM may not move what follows from it before
-  /// a loop, where it would hold registers.
+  /// `x` (i32 or a pointer), opaque and fixed to this place: LLVM may not move what is computed
+  /// from it in front of a loop, where it would hold registers.
   mlir::Value pinned(mlir::Value x);
-  /// The warp's common value of `x` (i32), known to be the same in all lanes.
+  /// `x` (i32) of the warp's first lane: tells the compiler that it is the same in all lanes.
   mlir::Value uniform(mlir::Value x);
   /// setmaxnreg (9.7.19): gives registers of the warpgroup back, or takes them.
   void setRegisters(int64_t count, bool increase);
 
-  /// A whole product of a warpgroup (9.7.15 wgmma): accumulators of 64 × `columns`, all `steps` of
-  /// 16 of the depth; one group, awaited with all before it where `awaits`. `a` is a descriptor
-  /// (i64) or four registers a step; `start` is empty for 0. Descriptors move by the offsets (in
-  /// 16-byte units) of each step.
+  /// A whole product of a warpgroup (9.7.15 wgmma): f32 accumulators of 64 × `columns`, all steps
+  /// of 16 of the depth, as one group. If `awaits`, waits for this group and all before it. `a` is
+  /// a descriptor (i64) or four registers a step; `start` is empty for 0. Each step adds its offset
+  /// (in units of 16 bytes) to the descriptors.
   Values multiplyWarpgroup(mlir::Type element, int64_t columns, mlir::ValueRange a,
                            llvm::ArrayRef<int64_t> aOffsets, bool aTransposed, mlir::Value b,
                            llvm::ArrayRef<int64_t> bOffsets, bool bTransposed,

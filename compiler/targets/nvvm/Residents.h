@@ -1,4 +1,4 @@
-//===- Residents.h - Thread blocks of a multiprocessor ----------*- C++ -*-===//
+//===- Residents.h - Thread blocks per multiprocessor -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -9,9 +9,9 @@
 
 namespace tesela {
 
-/// A number of a kernel: as many bytes of shared memory its thread blocks take at least
-/// (pipe-place-buffers). Where a launch has as many of them as all multiprocessors run at once, a
-/// multiprocessor that took more than its part would leave another one idle.
+/// A kernel's attribute: the least bytes of shared memory that each of its thread blocks takes
+/// (pipe-place-buffers). If a launch has just as many thread blocks as all multiprocessors can run
+/// at once, a multiprocessor that took more than its part would leave another one idle.
 inline constexpr llvm::StringLiteral leastSharedAttr = "pipe.least_shared_bytes";
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- RoleOutputs.cpp - How results leave the consumers --------*- C++ -*-===//
+//===- RoleOutputs.cpp - How consumers store results ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -33,7 +33,7 @@ void emitAdditions(Block &block) {
   block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
   for (tile::AccumulateOp addition : additions) {
     if (!isInFragmentOrder(addition.getView()))
-      continue; // straight from the registers
+      continue; // added straight from the registers
     Location loc = addition.getLoc();
     OpBuilder outside(rolesOf(block)), builder(addition);
     Value buffer =
@@ -55,8 +55,8 @@ int64_t bytesBetweenShares(Value buffer) {
   return pipe::bytesOfShare(alloc.getOver().getType(), type.getStages());
 }
 
-/// A buffer of additions in `block` whose shares hold an output of the form of `type`, and the type
-/// of that output's buffer over it; nulls where there is none.
+/// A buffer of additions in `block` whose shares have room for an output of `type`, and the type of
+/// the output's buffer over it. Returns nulls if there is none.
 static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferType type) {
   int64_t consumers = rolesOf(block).getCount(), rows = type.getRows() / consumers;
   auto byShares = pipe::BufferType::get(type.getContext(), consumers, rows, type.getColumns(),
@@ -70,8 +70,8 @@ static std::pair<Value, pipe::BufferType> findShares(Block &block, pipe::BufferT
   return isPossible ? std::pair(found, byShares) : std::pair(Value(), pipe::BufferType());
 }
 
-/// The offset in each share of `additions` at which another stage of `type` fits behind the outputs
-/// that lie there already; 0 if it does not fit.
+/// The offset in each share of `additions` at which another stage of `type` fits, behind the
+/// outputs that lie there already. Returns 0 if it does not fit.
 static int64_t placeBehind(Value additions, pipe::BufferType type) {
   int64_t end = 0;
   for (Operation *user : additions.getUsers())
@@ -82,15 +82,15 @@ static int64_t placeBehind(Value additions, pipe::BufferType type) {
   return end + type.getStageBytes() <= share ? end : 0;
 }
 
-/// Whether the copy engine takes it: not where a copy would reach into other sequences, nor what
-/// two warps share the columns of.
+/// Whether the copy engine stores the output. It does not if a copy would write into rows of other
+/// sequences, or if several warps share the columns of the tile.
 static bool leavesByCopies(tile::StoreOp store, const Schedule &schedule) {
   auto type = cast<tile::TileType>(store.getTile().getType());
   return type.getRank() == 2 && type.getElementType().getIntOrFloatBitWidth() == 16 &&
          isa<BlockArgument>(store.getView()) && !isCut(type, schedule);
 }
 
-/// Whether the consumers hand operands to each other through it.
+/// Whether the consumers hand operands to each other through the buffer.
 static bool isExchange(pipe::AllocOp alloc) {
   auto users = alloc.getBuffer().getUsers();
   return llvm::any_of(users, llvm::IsaPred<pipe::WriteOp>) &&
@@ -101,8 +101,8 @@ static bool isUnderOutput(pipe::AllocOp alloc) {
   return llvm::any_of(alloc.getBuffer().getUsers(), llvm::IsaPred<pipe::AllocOp>);
 }
 
-/// An exchange of `block` as large as `type` that no output has taken yet; null where there is
-/// none.
+/// An exchange of `block` that is at least as large as `type` and has no output over it yet; null
+/// if there is none.
 static Value findExchange(Block &block, pipe::BufferType type) {
   for (auto alloc : block.getOps<pipe::AllocOp>())
     if (isExchange(alloc) && !isUnderOutput(alloc) &&
@@ -111,9 +111,10 @@ static Value findExchange(Block &block, pipe::BufferType type) {
   return Value();
 }
 
-/// Ends a work item before the next one. The copy engine must have read the rows of `left`, whose
-/// channels are released now. The next item begins with the first stage of an exchange, whatever
-/// this one ended with, and an output may still lie there: all consumers must have read both.
+/// Ends a work item before the next one begins. `left`: channels of the rows over which outputs
+/// lie; they are released here, when the copy engine has read the outputs. The next item begins
+/// with the first stage of an exchange, whatever stage this item ended with, and an output may
+/// still lie there. So a barrier makes sure that all consumers are done with both.
 static void endItem(Block &block, ArrayRef<pipe::OpenOp> left) {
   auto allocs = block.getOps<pipe::AllocOp>();
   bool isStaged = llvm::any_of(allocs, [](pipe::AllocOp alloc) {
@@ -140,11 +141,11 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
   SmallVector<pipe::OpenOp> taken;
   for (auto store : llvm::make_early_inc_range(block.getOps<tile::StoreOp>())) {
     if (!leavesByCopies(store, schedule.getChoices()))
-      continue; // straight from the registers
+      continue; // stored straight from the registers
     OpBuilder builder(store), outside(roles);
     Location loc = store.getLoc();
     pipe::BufferType type = bufferFor(store.getTile(), /*panels=*/true);
-    pipe::OpenOp over; ///< the channel of the rows that it leaves over
+    pipe::OpenOp over; ///< the channel of the rows over which the output lies
     Value place, shares;
     if (hasItems && !schedule->outputBuffer)
       if (auto [additions, byShares] = findShares(block, type); additions) {
@@ -154,11 +155,11 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
     auto fitting = llvm::find_if(
         left, [&](OwnRows &rows) { return rows.buffer.getBuffer().getType() == type; });
     if (shares) {
-      // Each warpgroup waits for its own copies alone.
+      // Each warpgroup waits only for its own copies.
     } else if (fitting != left.end()) {
       over = fitting->channel;
       place = fitting->buffer.getBuffer();
-      left.erase(fitting); // an output each
+      left.erase(fitting); // one output for each buffer
     } else if (!schedule->outputBuffer) {
       place = findExchange(block, type);
     }
@@ -167,9 +168,9 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
     Value buffer = pipe::AllocOp::create(isOverExchange ? builder : outside, loc, type, place,
                                          IntegerAttr(), behind);
     if (isOverExchange)
-      pipe::BarrierOp::create(builder, loc); // all warpgroups have read what lies there
+      pipe::BarrierOp::create(builder, loc); // all warpgroups have read what is there
     if (hasItems && (!place || (shares && behind == 0)))
-      pipe::DrainOp::create(builder, loc); // what lay there before has left
+      pipe::DrainOp::create(builder, loc); // what was there before has been copied out
     pipe::WriteOp::create(builder, loc, store.getTile(), buffer, constant(builder, loc, 0));
     pipe::EmptyOutOp::create(builder, loc, buffer, store.getView(), store.getBlock());
     if (over)

@@ -1,10 +1,10 @@
-//===- RoleOutputs.h - How results leave the consumers ----------*- C++ -*-===//
+//===- RoleOutputs.h - How consumers store results --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Consumers write what leaves a work item to shared memory, from where the copy engine takes it: an
-// output of 16 bits, or an addition to a workspace. What has another form goes straight from the
+// Consumers write the results of a work item to shared memory, and the copy engine stores them: an
+// output of 16 bits, or an addition to a workspace. All other results are stored straight from the
 // registers.
 //
 //===----------------------------------------------------------------------===//
@@ -15,25 +15,25 @@
 
 namespace tesela::nvvm {
 
-/// A buffer that is filled once a work item, and of which each warpgroup reads its own rows alone.
+/// A buffer that is filled once per work item and of which each warpgroup reads only its own rows.
 struct OwnRows {
   pipe::AllocOp buffer;
   pipe::OpenOp channel;
 };
 
-/// From one warpgroup's stage of `buffer`, which is by shares, to the next one's. Over a buffer of
-/// additions a stage lies in its warpgroup's share of these.
+/// For a `buffer` with a stage for each warpgroup: bytes from one stage to the next. If it lies
+/// over a buffer of additions, each stage lies in its warpgroup's share of them.
 int64_t bytesBetweenShares(mlir::Value buffer);
 
-/// Replaces each tile.accumulate in `block`, of the consumers, whose workspace is in fragment
-/// order. The copy engine must have read a buffer before the next addition.
+/// Replaces each tile.accumulate to a workspace in fragment order in `block`, a part of the
+/// consumers' program. A pipe.drain stands before each: the buffer must be free again.
 void emitAdditions(mlir::Block &block);
 
-/// Replaces the tile.store of each output of two extents and 16 bits in `block`, the consumers'
-/// program for a work item. Where the schedule has no buffer for outputs, an output leaves over one
-/// of `ownRows`: a warpgroup writes only over rows that it alone has read. `hasItems`: other work
-/// items follow. Then it leaves over the additions of emitAdditions, where there are some: the rows
-/// of `ownRows` are filled for the next item meanwhile.
+/// Replaces each tile.store of a 16-bit output of two extents in `block`, the consumers' program
+/// for a work item. If the schedule has no buffer for outputs, an output lies over one of
+/// `ownRows`: a warpgroup then overwrites only rows that no other one reads. `hasItems`: other work
+/// items follow. Then the output lies over the additions of emitAdditions, if there are some,
+/// because `ownRows` are filled for the next item meanwhile.
 void emitStores(mlir::Block &block, llvm::ArrayRef<OwnRows> ownRows, bool hasItems);
 
 } // namespace tesela::nvvm

@@ -65,7 +65,7 @@ LogicalResult Pair::compare(Value channel, const Steps &fills, const Steps &read
   return success();
 }
 
-/// `value`, or what it is known to be: what a while loop's head passes on, or what was sent.
+/// The value that `value` is known to equal: what a while loop's head passes on, or what was sent.
 Value Pair::resolve(Value value) {
   while (true) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -78,7 +78,7 @@ Value Pair::resolve(Value value) {
       value = sent;
       continue;
     }
-    // A block of which the coordinates were sent.
+    // A block that is made of coordinates that were sent.
     if (auto block = value.getDefiningOp<tile::BlockOp>()) {
       auto place = resolve(block.getFirst()).getDefiningOp<tile::CoordinatesOp>();
       if (place && !block.getOf() && resolve(block.getFirst()) == place.getFirst() &&
@@ -86,7 +86,7 @@ Value Pair::resolve(Value value) {
           resolve(block.getHead()) == place.getHead())
         return place.getBlock();
     }
-    // A truth that was sent as a number.
+    // An i1 that was sent as a number.
     if (auto test = value.getDefiningOp<arith::CmpIOp>();
         test && test.getPredicate() == arith::CmpIPredicate::ne &&
         matchPattern(test.getRhs(), m_Zero()))
@@ -97,8 +97,8 @@ Value Pair::resolve(Value value) {
   }
 }
 
-/// Whether a value of one program is that of the other. Carried values are taken to be the same
-/// while their starts and what is yielded for them are compared.
+/// Whether a value of one role equals a value of the other. Carried values are assumed to be equal
+/// while their starting values and what is yielded for them are compared.
 bool Pair::isSame(Value first, Value second) {
   first = resolve(first);
   second = resolve(second);
@@ -141,7 +141,7 @@ bool Pair::isSameResult(Value first, Value second) {
   if (cast<OpResult>(first).getResultNumber() != cast<OpResult>(second).getResultNumber() ||
       !isMemoryEffectFree(op))
     return false;
-  llvm::DenseMap<Value, Value> inside; // of regions
+  llvm::DenseMap<Value, Value> inside; // values inside of regions
   auto check = [&](Value a, Value b) { return success(inside.lookup(a) == b || isSame(a, b)); };
   auto mark = [&](Value a, Value b) { inside[a] = b; };
   return OperationEquivalence::isEquivalentTo(op, other, check, mark,

@@ -9,24 +9,24 @@
 
 namespace tesela::nvvm {
 
-/// The diagnostic of uses that `there` (or nothing, null) does not match.
+/// Reports that the use `here` has no matching use: `there` differs, or is null if there is none.
 mlir::LogicalResult differ(mlir::Operation *here, mlir::Operation *there);
 
-/// What was received, in any role, to what was sent.
+/// Maps values that a role received to the values that were sent.
 using Messages = llvm::DenseMap<mlir::Value, mlir::Value>;
 
-/// C4 of pipe-verify-protocol (Passes.td): holds the steps of a role that sends against those of
-/// one that reads.
+/// C4 of pipe-verify-protocol (Passes.td): compares the steps of a role that sends with those of a
+/// role that reads.
 class Pair {
 public:
   Pair(Role &sender, Role &reader, Messages &messages)
       : sender(sender), reader(reader), messages(messages) {}
 
-  /// For one channel.
+  /// Compares the steps on one channel.
   mlir::LogicalResult compare(mlir::Value channel) {
     return compare(channel, sender.steps, reader.steps);
   }
-  /// That the loops of both run equally often, once `compare` has seen all channels of all roles.
+  /// Checks that the loops of both run equally often. `compare` must have seen all channels first.
   mlir::LogicalResult compareLoops();
 
 private:

@@ -9,14 +9,14 @@
 
 namespace tesela::nvvm {
 
-/// Gives the warpgroup of the finder and the producer, whose programs must be there, the registers
-/// that they need, and the consumers the rest of what all enter with (PTX ISA, "setmaxnreg").
+/// Gives the warpgroup of finder and producer the registers that it needs, and the consumers the
+/// rest of all registers at entry (PTX ISA, "setmaxnreg"). The roles' programs must be complete.
 void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule);
 
-/// Gives two consumers the most registers that there are, where their tiles do not fit else. The
-/// finder and the producer have the fewest and may spill: with D 128 and length 8192 the gradients
-/// of the library's 20 variants with a finder took 0.50 to 0.86 of the time that they took with
-/// products that wait for each other. False where the consumers are not two.
+/// Gives two consumers the most registers that exist, for tiles that do not fit otherwise. The
+/// finder and the producer get the fewest and may spill. Measured with D 128 and length 8192: the
+/// gradients of the library's 20 variants with a finder took 0.50 to 0.86 of their time with
+/// products that wait for each other. Returns false if there are not two consumers.
 bool dealConsumersMore(pipe::RolesOp roles);
 
 } // namespace tesela::nvvm

@@ -1,4 +1,4 @@
-//===- RoleRun.cpp - A role, run for a few work items -----------*- C++ -*-===//
+//===- RoleRun.cpp - Executes a role in the compiler ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,10 +19,10 @@ namespace tesela::nvvm {
 
 namespace {
 
-/// A run that goes on longer than this does not end.
+/// A run with more events than this is taken for one that does not end.
 constexpr size_t mostEvents = 1 << 16;
 
-/// Whether others count on `op`, or it touches a buffer.
+/// Whether other roles depend on `op`, or it touches a buffer.
 bool isEvent(Operation *op) {
   return useOf(op).first ||
          isa<pipe::AddOutOp, pipe::BarrierOp, pipe::BeginTurnOp, pipe::DotStartOp, pipe::DotWaitOp,
@@ -65,8 +65,8 @@ private:
   const Scenario &scenario;
   Sent &sent;
   llvm::DenseMap<Value, Number> values;
-  llvm::DenseMap<Operation *, int64_t> executions; ///< of each loop
-  int64_t taken = 0;                               ///< work items
+  llvm::DenseMap<Operation *, int64_t> executions; ///< how often each loop has been run
+  int64_t taken = 0;                               ///< work items taken so far
 };
 
 LogicalResult Run::run(Block &block) {
@@ -195,10 +195,10 @@ static bool usesChannelsInLoops(Operation *loop) {
   return found.wasInterrupted();
 }
 
-/// Of a loop whose bounds are not known.
+/// How often a loop of unknown bounds runs this time.
 int64_t Run::iterationsOf(Operation *loop) {
-  // All stages come into use in the innermost loops over uses; those around them run twice or three
-  // times.
+  // The innermost loops over uses run often enough to use all stages. The loops around them run two
+  // or three times.
   int64_t count =
       usesChannelsInLoops(loop) ? std::min<int64_t>(scenario.iterations, 2) : scenario.iterations;
   return count + executions[loop]++ % 2;
@@ -263,7 +263,7 @@ LogicalResult Run::run(scf::IfOp branch) {
     set(branch.getResults(), valuesOf(region.front().getTerminator()->getOperands()));
     return success();
   }
-  // A branch by values that a run does not know may read what is there, and no more.
+  // The run cannot follow a branch on unknown values. Such a branch may only read.
   Operation *found = nullptr;
   branch.walk([&](Operation *op) {
     if (isEvent(op) && !isa<pipe::DotStartOp, pipe::DotWaitOp>(op))

@@ -1,4 +1,4 @@
-//===- RoleSteps.cpp - What a role does to channels -----------*- C++ -*-===//
+//===- RoleSteps.cpp - A role's ops on channels -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,8 @@ SmallVector<Block *> blocksOf(Operation *loop) {
   return blocks;
 }
 
-/// What other roles or copies wait for is done on every path.
+/// Fails if `op`, a branch, contains ops for which other roles or copies wait: these must run on
+/// every path.
 static LogicalResult checkBranch(Operation *op) {
   WalkResult found = op->walk([](Operation *inner) {
     if (!useOf(inner).first &&
@@ -67,7 +68,7 @@ LogicalResult Role::read(Block &block, Steps &into) {
     if (isa<pipe::AcquireOp>(begin))
       return begin->emitOpError() << "expected one pipe.fill or pipe.send of this use behind it in "
                                      "its block, got none; the consumers would wait for ever";
-    // What is used no more often than it has stages is never acquired again.
+    // A channel that is used no more often than it has stages is never acquired again.
     auto isOfChannel = [&](const Step &step) { return step.isOf(channel); };
     auto isInLoop = [&](const Step &step) { return !step.channel && step.isOf(channel); };
     if (scopes.size() > 1 || llvm::any_of(steps, isInLoop) ||
@@ -92,7 +93,7 @@ LogicalResult Role::readUse(Operation *op, SmallVectorImpl<Operation *> &open) {
              << "expected the channel's uses to count up by one from 0, each with "
                 "its parts in their order, got another number or part; carry the "
                 "count through every loop and add one after each use";
-    // A consumer awaits its own part alone.
+    // A consumer awaits only its own part.
     bool isByParts = isa<pipe::AcquireOp>(op);
     int64_t parts = isByParts ? part + 1 : cast<pipe::ChannelType>(channel.getType()).getParts();
     scope.counts.insert_or_assign(channel, Count{number, parts});
@@ -147,7 +148,7 @@ LogicalResult Role::readLoop(Operation *op, Steps &into) {
       return op->emitOpError() << "expected to carry on the count of its uses of a channel of "
                                << stagesOf(channel)
                                << " stages, got another number; yield the last use plus one";
-    // A while loop ends behind its head and gives what the head passes on.
+    // A while loop ends behind its head, and its results are what the head passes on.
     ValueRange given = isa<scf::ForOp>(op) ? yielded : scopes.back().starts;
     unsigned depth = isa<scf::ForOp>(op) ? scopes.size() - 1 : outer;
     Count next{Value(), 0};
@@ -164,8 +165,8 @@ LogicalResult Role::readLoop(Operation *op, Steps &into) {
   return success();
 }
 
-/// Whether `number` is that of the channel's next use in the scope at `depth`. Before a scope's
-/// first use it is one of its arguments, which then counts the channel's uses.
+/// Whether `number` is the number of the channel's next use in the scope at `depth`. Before the
+/// scope's first use that is one of its arguments, which then counts the channel's uses.
 bool Role::isNext(Value number, Value channel, unsigned depth) {
   Scope &scope = scopes[depth];
   auto known = scope.counts.find(channel);

@@ -1,4 +1,4 @@
-//===- RoleSteps.h - What a role does to channels -------------*- C++ -*-===//
+//===- RoleSteps.h - A role's ops on channels -------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,10 +13,10 @@
 
 namespace tesela::nvvm {
 
-/// The channel and the number of the use that `op` names; null values where it names none.
+/// The channel and the number of the use that `op` names; nulls if it names none.
 std::pair<mlir::Value, mlir::Value> useOf(mlir::Operation *op);
 
-/// The part of it that a fill is of; 0 elsewhere.
+/// The part of the use that an acquire or a fill is for; 0 for other ops.
 int64_t partOf(mlir::Operation *op);
 
 inline bool beginsUse(mlir::Operation *op) {
@@ -31,14 +31,14 @@ inline bool isLoop(mlir::Operation *op) {
   return llvm::isa<mlir::scf::ForOp, mlir::scf::WhileOp>(op);
 }
 
-/// In the order in which an iteration runs them.
+/// The blocks of `loop`, in the order in which an iteration runs them.
 llvm::SmallVector<mlir::Block *> blocksOf(mlir::Operation *loop);
 
-/// What a role does to a channel, or a loop in which it does so.
+/// An op of a role on a channel, or a loop that contains such ops.
 struct Step {
   mlir::Operation *op;
-  mlir::Value channel;          ///< null: a loop
-  std::vector<Step> head, body; ///< a loop's; the head also runs once when it ends
+  mlir::Value channel;          ///< null for a loop
+  std::vector<Step> head, body; ///< of a loop; the head runs once more when the loop ends
 
   bool isOf(mlir::Value other) const {
     if (channel)
@@ -49,26 +49,26 @@ struct Step {
 };
 using Steps = std::vector<Step>;
 
-/// A use between what begins and what ends it; who reads may hold one to the end (null).
+/// A use, from the op that begins it to the op that ends it. Null: a reader keeps it to the end.
 struct Hold {
   mlir::Operation *begin, *end;
 };
 
-/// Reads what a role does, and holds it against C1 to C3 of pipe-verify-protocol (Passes.td).
+/// Collects a role's steps and checks them against C1 to C3 of pipe-verify-protocol (Passes.td).
 class Role {
 public:
   explicit Role(llvm::StringRef name) : name(name), scopes(1) {}
 
-  /// The whole program of the role.
+  /// Reads the whole program of the role.
   mlir::LogicalResult read(mlir::Region &region) { return read(region.front(), steps); }
-  /// Whether it awaits or receives what `channel` carries, or, if `sends`, fills or sends it.
+  /// Whether the role awaits or receives `channel` or, if `sends`, fills it or sends through it.
   bool uses(mlir::Value channel, bool sends) {
     return llvm::any_of(holds[channel], [&](const Hold &hold) {
       return llvm::isa<pipe::AcquireOp>(hold.begin) == sends;
     });
   }
   llvm::ArrayRef<Hold> holdsOf(mlir::Value channel) { return holds[channel]; }
-  /// What ends the use that `begin` begins.
+  /// The op that ends the use which `begin` begins.
   mlir::Operation *endOf(mlir::Operation *begin) {
     for (const Hold &hold : holds[useOf(begin).first])
       if (hold.begin == begin)
@@ -76,7 +76,7 @@ public:
     return nullptr;
   }
 
-  llvm::StringRef name; ///< with its article
+  llvm::StringRef name; ///< with its article, for messages
   Steps steps;
 
 private:
@@ -85,20 +85,20 @@ private:
   mlir::LogicalResult readLoop(mlir::Operation *op, Steps &into);
   bool isNext(mlir::Value number, mlir::Value channel, unsigned depth);
 
-  /// The use `value` of a channel, of which `parts` have begun, or none: then it is the next.
+  /// The use `value` of a channel, of which `parts` parts have begun. With 0 it is the next use.
   struct Count {
     mlir::Value value;
     int64_t parts;
   };
-  /// A region that is being read; the first stands for the role itself.
+  /// A region that is being read. The first scope stands for the role itself.
   struct Scope {
     Scope() = default;
     Scope(mlir::ValueRange starts, mlir::ValueRange arguments)
         : starts(starts), arguments(arguments) {}
 
-    mlir::ValueRange starts, arguments;             ///< what it is given, and as what
-    llvm::DenseMap<mlir::Value, unsigned> counters; ///< which argument counts a channel's uses
-    llvm::MapVector<mlir::Value, Count> counts;     ///< of the channels that were used in it
+    mlir::ValueRange starts, arguments;             ///< initial values of the arguments; these
+    llvm::DenseMap<mlir::Value, unsigned> counters; ///< argument that counts a channel's uses
+    llvm::MapVector<mlir::Value, Count> counts;     ///< of channels that were used in the region
   };
 
   llvm::SmallVector<Scope> scopes;

@@ -17,8 +17,8 @@ namespace tesela {
 
 namespace {
 
-/// The ops of a loop's body that bring its blocks, as pipe-assign-fragments leaves them. Behind them
-/// may stand a commit of what a loop inside of it copies first.
+/// The ops of a loop's body that copy its blocks, as pipe-assign-fragments leaves them. A commit
+/// for the first copies of an inner loop may follow.
 struct CopyGroup {
   pipe::BarrierOp before;
   SmallVector<pipe::CopyOp> copies;
@@ -39,7 +39,7 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
         rotate(loop, *group);
   }
 
-  /// Nothing where the loop copies nothing, or where a copy depends on more than the iteration.
+  /// Returns nothing if the loop copies nothing or a copy depends on more than the iteration.
   static std::optional<CopyGroup> findGroup(scf::ForOp loop) {
     CopyGroup group;
     for (Operation &op : *loop.getBody()) {
@@ -69,8 +69,8 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     };
     widenBuffers(group);
 
-    // Before the loop: the first n - 1 blocks, ahead of what is awaited there; in another loop's
-    // round, after the last round's stages have been read.
+    // In front of the loop: copy the first n - 1 blocks, before earlier copies are awaited there.
+    // In an outer loop, first wait until all threads have read the stages of the last round.
     OpBuilder before(loop);
     if (isa<scf::ForOp>(loop->getParentOp()))
       pipe::BarrierOp::create(before, loc);
@@ -85,11 +85,11 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
       Value index = arith::AddIOp::create(before, loc, low, constant(before, stage));
       copyIfInside(before, loop, group, index, constant(before, stage));
     }
-    if (earlierWait) // these groups may stay under way
+    if (earlierWait) // the new groups may stay under way
       earlierWait.setPending(earlierWait.getPending() + stages - 1);
 
-    // In the loop: await this block, then start the one n - 1 ahead; its stage was read in the last
-    // iteration, which the barrier ends.
+    // In the loop: await this block, then start the copy for n - 1 iterations ahead. The last
+    // iteration has read its stage, and the barrier makes sure that all threads are done with it.
     OpBuilder inside(group.before);
     pipe::WaitOp::create(inside, loc, stages - 2);
     inside.setInsertionPointAfter(group.before);
@@ -117,8 +117,8 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
       copy.erase();
   }
 
-  /// Whether the loop's bounds stand before `op`, of its block; blocks of copies follow from what
-  /// stands there with them.
+  /// Whether the bounds of `loop` are known in front of `op` in the same block. The blocks of the
+  /// copies are then known there, too.
   static bool areKnownAt(Operation *op, scf::ForOp loop) {
     return llvm::all_of(std::array{loop.getLowerBound(), loop.getUpperBound()}, [&](Value bound) {
       Operation *source = bound.getDefiningOp();
@@ -134,8 +134,8 @@ struct PipeRotateLoop : impl::PipeRotateLoopBase<PipeRotateLoop> {
     }
   }
 
-  /// Copies the blocks of iteration `index` if there is one; commits in any case, so that groups
-  /// can be counted.
+  /// Copies the blocks of iteration `index` if there is such an iteration. Commits in any case, so
+  /// that groups can be counted.
   static void copyIfInside(OpBuilder &builder, scf::ForOp loop, CopyGroup &group, Value index,
                            Value stage) {
     Location loc = group.commit.getLoc();

@@ -22,7 +22,7 @@ using namespace nvvm;
 // One role: R1 to R4
 //===----------------------------------------------------------------------===//
 
-/// The buffer whose place `buffer` takes, or itself.
+/// The buffer over which `buffer` lies, or `buffer` itself. It stands for a place in shared memory.
 Value placeOf(Value buffer) {
   while (auto alloc = buffer.getDefiningOp<pipe::AllocOp>()) {
     if (!alloc.getOver())
@@ -32,19 +32,19 @@ Value placeOf(Value buffer) {
   return buffer;
 }
 
-/// What lies in a place.
+/// How the places in shared memory are used.
 struct Places {
-  llvm::DenseMap<Value, Value> filledBy; ///< the channel that fills it
-  llvm::DenseMap<Value, Value> handedBy; ///< the channel by which the consumers exchange it
-  llvm::DenseSet<Value> exchanged;       ///< the consumers write it and read it themselves
-  llvm::DenseSet<Value> outputs;         ///< results leave from it
+  llvm::DenseMap<Value, Value> filledBy; ///< the channel that fills the place
+  llvm::DenseMap<Value, Value> handedBy; ///< the channel on which the consumers publish the place
+  llvm::DenseSet<Value> exchanged;       ///< places that the consumers write and read themselves
+  llvm::DenseSet<Value> outputs;         ///< places from which results are copied out
 
   LogicalResult find(pipe::RolesOp roles);
-  /// Whether consumers hand a buffer to each other by `channel`.
+  /// Whether consumers publish a buffer on `channel`.
   bool isPublished(Value channel) const {
     return llvm::any_of(handedBy, [&](auto &each) { return each.second == channel; });
   }
-  /// The channel whose uses say when the stages of a place may be read; null: none.
+  /// The channel whose uses say when the stages of a place may be read; null if there is none.
   Value channelOf(Value place) const {
     Value channel = filledBy.lookup(place);
     return channel ? channel : handedBy.lookup(place);
@@ -81,7 +81,7 @@ LogicalResult Places::find(pipe::RolesOp roles) {
   return success();
 }
 
-/// What a role holds while it runs.
+/// The state of a role while it runs: what it holds, what is in flight, what is written.
 class Holder {
 public:
   explicit Holder(const Places &places) : places(places) {}
@@ -90,28 +90,28 @@ public:
   LogicalResult finish();
 
 private:
-  /// What is read until a product is awaited.
+  /// A product in flight and the stages that it reads until it is awaited.
   struct Product {
     Operation *start;
     SmallVector<std::pair<Value, Number>, 2> reads;
   };
-  /// `drained`, of what lies over an exchange: a warpgroup's own rows have left, not yet the
-  /// others'.
+  /// State of an output. `drained` is for outputs that lie over an exchange: the warpgroup's own
+  /// rows have been copied out, but perhaps not yet those of the others.
   enum class Output { free, written, leaving, drained };
   /// A stage of a buffer that the consumers write and read themselves.
   struct Exchange {
     bool isWritten = false, isRead = false; ///< since the last barrier
   };
 
-  /// A place, and the offset of a buffer that lies over it; `whole` for the buffer whose place it
-  /// is.
+  /// A place, and the offset of a buffer that lies over it. The offset is `whole` for the buffer
+  /// that owns the place.
   using OutputPlace = std::pair<Value, int64_t>;
   static constexpr int64_t whole = -1;
   static OutputPlace outputPlaceOf(Value buffer) {
     auto alloc = buffer.getDefiningOp<pipe::AllocOp>();
     return {placeOf(buffer), alloc.getOver() ? int64_t(alloc.getBehind()) : whole};
   }
-  /// Whether the two have bytes in common. Outputs that lie beside each other have none.
+  /// Whether the two share bytes. Outputs that lie beside each other do not.
   static bool meet(OutputPlace a, OutputPlace b) {
     return a.first == b.first && (a.second == b.second || a.second == whole || b.second == whole);
   }
@@ -133,10 +133,10 @@ private:
   LogicalResult await(pipe::DotWaitOp op);
 
   const Places &places;
-  /// Uses of a channel that were acquired, by part; those that were awaited count as part -1.
+  /// Number of uses that were acquired, by channel and part; awaited uses count as part -1.
   llvm::DenseMap<std::pair<Value, int64_t>, int64_t> begun;
-  llvm::DenseMap<Value, int64_t> open; ///< uses that were acquired and not yet published
-  llvm::DenseMap<Value, SmallVector<int64_t>> held;         ///< uses that are not released
+  llvm::DenseMap<Value, int64_t> open; ///< the use that was acquired and not yet published
+  llvm::DenseMap<Value, SmallVector<int64_t>> held; ///< uses that are not released
   SmallVector<Product> products;
   llvm::MapVector<OutputPlace, std::pair<Output, Operation *>> outputs;
   llvm::MapVector<std::pair<Value, int64_t>, Exchange> exchanges; ///< by place and stage
@@ -189,7 +189,7 @@ static bool isRightOperand(Operation *op, Value buffer) {
   return slot && slot.getBuffer() == buffer;
 }
 
-/// Null, with a diagnostic at `op`, where the stage is not known.
+/// Returns null, with a diagnostic at `op`, if the stage is not known.
 Holder::Exchange *Holder::exchangeAt(Operation *op, Value place, Number stage) {
   if (stage)
     return &exchanges[{place, *stage}];
@@ -198,7 +198,7 @@ Holder::Exchange *Holder::exchangeAt(Operation *op, Value place, Number stage) {
   return nullptr;
 }
 
-/// No output lies in the exchange at `place` any more.
+/// Fails if an output still lies in the exchange at `place`.
 LogicalResult Holder::checkLeft(Operation *op, Value place) {
   if (!hasOutput(place))
     return success();
@@ -336,7 +336,7 @@ static void findStarts(Value value, llvm::SmallDenseSet<Operation *> &starts,
   }
 }
 
-/// R6. Products end in their order: all but the last `pending` have.
+/// R6. Products end in the order in which they started: all but the last `pending` have ended.
 LogicalResult Holder::await(pipe::DotWaitOp op) {
   if (op.getPending() < products.size())
     products.erase(products.begin(), products.end() - op.getPending());
@@ -387,7 +387,7 @@ LogicalResult Holder::follow(const Event &event) {
         auto &[state, last] = outputs[outputPlaceOf(out.getBuffer())];
         auto addition = dyn_cast<pipe::AddOutOp>(out.getOperation());
         if (addition && addition.getLate() && state != Output::written)
-          return success(); // of a first iteration
+          return success(); // nothing was written before the first iteration
         if (state != Output::written)
           return out.emitOpError() << "expected a pipe.write to the buffer before it, got none "
                                       "since it left last; write it first";
@@ -432,13 +432,13 @@ struct RunningRole {
   size_t at = 0;
 };
 
-/// What was done to a channel so far. Each role that reads it awaits and releases for itself.
+/// The state of a channel. Each role that reads it awaits and releases on its own.
 struct Tokens {
   int64_t acquired = 0, filled = 0;
   llvm::SmallDenseMap<RunningRole *, int64_t, 2> awaited, released;
 };
 
-/// Whether `role` gets past its next event.
+/// Whether `role` gets past its next event. Updates the channels.
 bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
   Operation *op = role.events[role.at].op;
   Value channel = useOf(op).first;
@@ -454,7 +454,7 @@ bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
             return false;
         return ++tokens.acquired > 0;
       })
-      .Case([&](pipe::FillOp fill) { // full with its last part
+      .Case([&](pipe::FillOp fill) { // the stage is full with the last part
         tokens.filled += int64_t(fill.getPart()) + 1 == fill.getChannel().getType().getParts();
         return true;
       })
@@ -470,9 +470,10 @@ bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
       .Default([](Operation *) { return true; });
 }
 
-/// Runs the roles against each other, each as far as it gets. None has a choice, so one order shows
-/// every circle of waits. The warpgroups of the consumers run the same program: none waits for a
-/// use that the others publish, or give back, later in it than the wait.
+/// Runs the roles against each other, each as far as it gets. No role has a choice, so one order
+/// shows every deadlock. The warpgroups of the consumers are one role here, since they run the same
+/// program. That is enough: no warpgroup waits for a use that the others publish or release only
+/// later in the program.
 LogicalResult runTogether(MutableArrayRef<RunningRole> roles) {
   llvm::DenseMap<Value, Tokens> channels;
   for (RunningRole &role : roles)
@@ -534,7 +535,7 @@ struct PipeRunRoles : impl::PipeRunRolesBase<PipeRunRoles> {
     int64_t stages = 1;
     getOperation().walk(
         [&](pipe::OpenOp open) { stages = std::max(stages, stagesOf(open.getChannel())); });
-    // One item and none behind it; the step from one to the next; all stages in use.
+    // A single item; the step from one item to the next; all stages in use.
     const Scenario scenarios[] = {{1, 1}, {2, 1}, {3, stages + 1}};
     for (auto roles : getOperation().getBodyBlock().getOps<pipe::RolesOp>())
       for (const Scenario &scenario : scenarios)

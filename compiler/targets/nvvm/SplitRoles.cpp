@@ -3,19 +3,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All roles run the same loops over the same loads, so the n-th fill of a channel is the n-th
-// await: each counts its uses of each channel, through all loops.
+// Splits a kernel into the programs of a producer, of consumers, and of a finder where the kernel
+// searches for its blocks.
 //
-// Where blocks of keys are looked for, a finder does so, ahead of the others: it takes the work
-// items, and tells producer and consumers what they need to know of each. Of a block the producer
-// alone is told, and what consumers need beside its loads comes to them with one of these: they
-// have one thing to wait for.
+// All roles run the same loops over the same loads. So the n-th fill of a channel belongs to the
+// n-th await of that channel. Each role counts its uses of each channel, through all loops.
 //
+// Where the kernel searches for blocks (tile.find_blocks), the finder runs ahead of the other
+// roles. It takes the work items and sends each item to the producer and the consumers. It sends
+// each found block to the producer only. Where consumers need the block's number or kind, the
+// producer sends these numbers along with its first load of the block. So consumers wait for one
+// channel only.
 //===----------------------------------------------------------------------===//
 #include "targets/common/LoadUses.h"
 #include "targets/nvvm/CarriedCounts.h"
 #include "targets/nvvm/ColumnsInPlace.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleChannels.h"
 #include "targets/nvvm/RoleOutputs.h"
 #include "targets/nvvm/RoleRegisters.h"
 
@@ -25,7 +29,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -35,39 +38,10 @@ namespace tesela {
 
 namespace {
 
-/// How many of the found blocks a finder may be ahead: with them most items fit that few blocks are
-/// kept of, so that the next item's search runs beside them. A block is sent twice where its keys
-/// and its values are loaded in different rounds.
-constexpr int64_t foundAhead = 32;
-
-/// Whether only products between the first and the last one beside it read it.
-bool isReadInBetween(tile::LoadOp load) {
-  SmallVector<Operation *> products;
-  for (Operation &op : *load->getBlock())
-    if (isa<tile::DotOp, pipe::DotStartOp>(op))
-      products.push_back(&op);
-  auto reads = [&](Operation *product) {
-    return llvm::is_contained(product->getOperands(), load.getTile());
-  };
-  return products.size() > 2 && !reads(products.front()) && !reads(products.back()) &&
-         llvm::any_of(products, reads);
-}
-
-/// Whether the producer copies it for the consumers; else they load it themselves.
-bool isBrought(tile::LoadOp load) {
-  return !broughtBy(load) && (isReadByProduct(load) || isColumnsOfWorkspace(load));
-}
-
-enum class RoleKind { Finder, Producer, Consumers };
-
-/// How many uses of each channel a role has made, as i32 values, by the channel's number.
-using Uses = SmallVector<Value>;
-
-/// One kernel.
-class RoleSplitter {
+/// Splits one kernel.
+class RoleSplitter : nvvm::RoleChannels {
 public:
-  explicit RoleSplitter(tile::KernelOp kernel)
-      : kernel(kernel), schedule(kernel.getScheduleAttr()) {}
+  explicit RoleSplitter(tile::KernelOp kernel) : RoleChannels(kernel) {}
 
   LogicalResult run() {
     int64_t consumers = schedule->consumers;
@@ -122,7 +96,10 @@ public:
   }
 
 private:
-  /// Where the roles begin: all threads find out together whether the thread block has work.
+  using RoleChannels::receive;
+
+  /// The first op of the roles. All threads run the ops before it, and so decide together whether
+  /// the thread block has work (tile.leave).
   Operation *behindLeave() {
     Operation *first = &kernel.getBodyBlock().front();
     if (!schedule->persistent)
@@ -131,143 +108,9 @@ private:
     return first;
   }
 
-  /// What a view is loaded through.
-  struct Lane {
-    pipe::AllocOp buffer;
-    pipe::OpenOp channel;
-    unsigned number; ///< in Uses
-    bool inLoop;     ///< a loop loads it: all warpgroups read it to the end
-    bool isByRows;   ///< a warpgroup reads its own rows of it alone
-  };
-
-  static Value constant(OpBuilder &builder, Location loc, int64_t value) {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  }
-
-  static Value increment(OpBuilder &builder, Location loc, Value value) {
-    return arith::AddIOp::create(builder, loc, value, constant(builder, loc, 1));
-  }
-
-  /// Stages of the view of `load`. What the first product of an iteration reads is awaited in the
-  /// iteration before (pipe-start-products), and what the last one reads is read up to its end.
-  /// What others read comes in between.
-  int64_t stagesOf(tile::LoadOp load, bool isInLoop) {
-    // What an inner loop reads in all of its iterations is as a work item's own.
-    bool isBesideLoop = llvm::any_of(load->getBlock()->getOps<scf::ForOp>(),
-                                     [](scf::ForOp loop) { return hasLoads(loop); });
-    if (!isInLoop || isBesideLoop)
-      return schedule->queryStages;
-    bool isLate = schedule->lateStages > 0 && isReadInBetween(load);
-    return isLate ? schedule->lateStages : schedule->stages;
-  }
-
-  void openChannels(OpBuilder &builder) {
-    findCarriers();
-    kernel.walk([&](tile::LoadOp load) {
-      if (!isBrought(load))
-        return; // the consumers load it themselves
-      bool isInLoop = load->getParentOp() != kernel;
-      int64_t stages = stagesOf(load, isInLoop), parts = partsOf(load, schedule->consumers);
-      bool isByRows = isReadByRows(load) && parts == schedule->consumers;
-      auto known = lanes.find(load.getView());
-      if (known != lanes.end()) {
-        auto type = known->second.buffer.getBuffer().getType();
-        auto channel = known->second.channel.getChannel().getType();
-        if (known->second.inLoop)
-          stages = isInLoop ? std::max(stages, channel.getStages()) : channel.getStages();
-        known->second.inLoop |= isInLoop;
-        known->second.isByRows &= isByRows;
-        known->second.channel.getChannel().setType(pipe::ChannelType::get(
-            kernel.getContext(), stages, std::min(parts, channel.getParts()), channel.getWords()));
-        if (carried.contains(load) != (channel.getWords() > 0))
-          fail(load, "of its view's loads some tell consumers of a found block, others do not");
-        known->second.buffer.getBuffer().setType(
-            pipe::BufferType::get(kernel.getContext(), stages, type.getRows(), type.getColumns(),
-                                  type.getElementType(), type.getPanels()));
-        return;
-      }
-      auto type = cast<tile::TileType>(load.getType());
-      auto buffer = pipe::BufferType::get(kernel.getContext(), stages, type.getExtent(0),
-                                          type.getExtent(1), type.getElementType(),
-                                          /*panels=*/!type.isSingleRow());
-      Location loc = load.getLoc();
-      auto alloc = pipe::AllocOp::create(builder, loc, buffer, Value(), IntegerAttr());
-      int64_t words = carried.contains(load) ? 2 : 0;
-      auto open = pipe::OpenOp::create(
-          builder, loc, pipe::ChannelType::get(kernel.getContext(), stages, parts, words),
-          IntegerAttr());
-      lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop, isByRows}});
-    });
-  }
-
-  pipe::OpenOp openNumbers(OpBuilder &builder, Location loc, int64_t stages, int64_t words) {
-    auto type = pipe::ChannelType::get(kernel.getContext(), stages, /*parts=*/1, words);
-    return pipe::OpenOp::create(builder, loc, type, IntegerAttr());
-  }
-
-  /// The first load of each found block of which consumers need to know more than its loads give.
-  void findCarriers() {
-    kernel.walk([&](tile::FoundBlockOp found) {
-      tile::LoadOp first;
-      bool isForLoads = true;
-      SmallVector<Operation *> worklist{found};
-      while (!worklist.empty()) {
-        for (Operation *user : worklist.pop_back_val()->getUsers()) {
-          auto load = dyn_cast<tile::LoadOp>(user);
-          if (isa<arith::MulIOp, tile::BlockOp, tile::CoordinatesOp>(user))
-            worklist.push_back(user);
-          else if (!load || (!isBrought(load) && !broughtBy(load)))
-            isForLoads = false;
-          else if (load->getBlock() == found->getBlock() &&
-                   (!first || load->isBeforeInBlock(first)))
-            first = load;
-        }
-      }
-      if (isForLoads)
-        return;
-      if (first)
-        carried[first] = found;
-      else
-        fail(found, "consumers need to know of it, and no load for tile.dot beside it brings it to "
-                    "them; take consumers = 0");
-    });
-  }
-
-  /// The finder tells all how many blocks there are, and the producer of each.
-  void openFinds(OpBuilder &builder) {
-    kernel.walk([&](tile::FindBlocksOp find) {
-      if (!counts)
-        counts = openNumbers(builder, find.getLoc(), /*stages=*/2, /*words=*/1);
-    });
-    kernel.walk([&](tile::FoundBlockOp found) {
-      if (!blocks)
-        blocks = openNumbers(builder, found.getLoc(), foundAhead, /*words=*/2);
-    });
-  }
-
-  unsigned countsNumber() { return lanes.size(); }
-  unsigned blocksNumber() { return lanes.size() + 1; }
-
-  /// Who takes the work items.
-  RoleKind leader() { return counts ? RoleKind::Finder : RoleKind::Producer; }
-
-  void send(OpBuilder &builder, Location loc, pipe::OpenOp channel, ValueRange numbers,
-            Value &use) {
-    pipe::AcquireOp::create(builder, loc, channel, use);
-    pipe::SendOp::create(builder, loc, numbers, channel, use);
-    use = increment(builder, loc, use);
-  }
-
-  pipe::ReceiveOp receive(OpBuilder &builder, Location loc, pipe::OpenOp channel, unsigned count,
-                          Value &use) {
-    SmallVector<Type> types(count, builder.getI32Type());
-    auto received = pipe::ReceiveOp::create(builder, loc, types, channel, use);
-    use = increment(builder, loc, use);
-    return received;
-  }
-
-  /// Writes a role's program: `body` for the thread block's one work item, or for each that it
-  /// gets; then its mapping knows the item's block.
+  /// Writes a role's program. `body` writes the work for one item: once, or, if the kernel is
+  /// persistent, in a loop over the items of the thread block. In that loop the mapping has the
+  /// item's block.
   void emitItems(OpBuilder &builder, Location loc, RoleKind role,
                  llvm::function_ref<void(OpBuilder &, IRMapping &, Uses &)> body) {
     Uses uses(lanes.size() + (counts ? 2 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
@@ -279,7 +122,8 @@ private:
     SmallVector<Value> start(uses);
     if (leads)
       start.insert(start.begin(), pipe::FirstItemOp::create(builder, loc, i32, IntegerAttr()));
-    // What the body gets: the item, or its coordinates; then the uses.
+    // The arguments of the loop's body: the leader gets the item's number, the others get its three
+    // coordinates. The uses follow.
     SmallVector<Type> given(uses.size() + (leads ? 1 : 3), i32);
     auto loop = scf::WhileOp::create(builder, loc, given, start);
 
@@ -316,71 +160,11 @@ private:
     scf::YieldOp::create(inside, loc, yielded);
   }
 
-  /// Tells the others the coordinates of `item`, so that they need not divide for them, and
-  /// whether there is such an item, which is returned.
-  Value sendItem(OpBuilder &builder, Location loc, Value item, Value use) {
-    Type i32 = builder.getI32Type();
-    auto type = work.getBlock().getType();
-    Value count = tile::WorkItemsOp::create(builder, loc, i32, type);
-    Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
-    auto rows = tile::WorkOp::create(builder, loc, type, item);
-    auto place = tile::CoordinatesOp::create(builder, loc, rows);
-    pipe::AcquireOp::create(builder, loc, items, use);
-    Value flag = arith::ExtUIOp::create(builder, loc, i32, more);
-    pipe::SendOp::create(builder, loc,
-                         ValueRange{flag, place.getBatch(), place.getHead(), place.getFirst()},
-                         items, use);
-    return more;
-  }
-
-  /// Whether there is an item; `coordinates`: its batch, head and first row.
-  Value receiveItem(OpBuilder &builder, Location loc, Value use, SmallVector<Value> &coordinates) {
-    SmallVector<Type> types(4, builder.getI32Type());
-    auto received = pipe::ReceiveOp::create(builder, loc, types, items, use);
-    llvm::append_range(coordinates, received.getValues().drop_front());
-    return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, received.getResult(0),
-                                 constant(builder, loc, 0));
-  }
-
-  static bool hasLoads(Operation *op) {
-    return op
-        ->walk([](tile::LoadOp load) {
-          return isBrought(load) ? WalkResult::interrupt() : WalkResult::advance();
-        })
-        .wasInterrupted();
-  }
-
-  static bool hasFinds(Operation *op) {
-    return op->walk([](tile::FoundBlockOp) { return WalkResult::interrupt(); }).wasInterrupted();
-  }
-
-  /// The channels that the body of `loop` uses in `role`, by number.
-  SmallVector<unsigned> usedIn(scf::ForOp loop, RoleKind role) {
-    SmallVector<unsigned> numbers;
-    auto add = [&](unsigned number) {
-      if (!llvm::is_contained(numbers, number))
-        numbers.push_back(number);
-    };
-    if (role != RoleKind::Finder)
-      loop.walk([&](tile::LoadOp load) {
-        if (isBrought(load))
-          add(lanes.find(load.getView())->second.number);
-      });
-    loop.walk([&](tile::FindBlocksOp) { add(countsNumber()); });
-    if (role != RoleKind::Consumers && hasFinds(loop))
-      add(blocksNumber());
-    return numbers;
-  }
-
   //===--- finder and producer ----------------------------------------------===//
 
-  void fail(Operation *op, StringRef reason) {
-    op->emitError() << reason;
-    failed_ = true;
-  }
-
-  /// Of `source` what the finder or the producer needs: the loops in which it has something to do,
-  /// that, and scalars: also what may trap (a division), which stays as unconditional as it was.
+  /// Copies the ops of `source` that the finder or the producer needs: the role's own work, the
+  /// loops that contain it, and scalars. Scalars include ops that may trap (a division): these are
+  /// copied too, because they stay under the same conditions as before.
   template <typename Range>
   void emitAhead(RoleKind role, OpBuilder &builder, Range &&source, IRMapping &mapping,
                  Uses &uses) {
@@ -450,7 +234,7 @@ private:
     use = increment(builder, loc, use);
   }
 
-  /// It and what stands in its regions give no tiles.
+  /// Whether neither `op` nor any op in its regions gives a tile.
   static bool isScalar(Operation &op) {
     auto hasTile = [](Operation *inner) {
       return llvm::any_of(inner->getResultTypes(), llvm::IsaPred<tile::TileType>);
@@ -488,7 +272,7 @@ private:
   //===--- the consumers ----------------------------------------------------===//
 
   void receiveAll(Block &block, Uses &uses) {
-    // Gathered first: with a load goes what takes its first columns.
+    // Gather the ops first: `receive` also erases the loads that another load brings.
     SmallVector<Operation *> ops;
     for (Operation &op : block)
       if (auto load = dyn_cast<tile::LoadOp>(op); !load || isBrought(load))
@@ -523,14 +307,14 @@ private:
     find.getCount().replaceAllUsesWith(received.getResult(0));
   }
 
-  /// What only loads needed, and the search for it.
+  /// Erases the ops that only loads needed, and the search for blocks.
   static void eraseUnused(Block &block) {
     SmallVector<Operation *> ops;
     block.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<arith::MulIOp, tile::BlockOp, tile::FoundBlockOp, tile::FindBlocksOp, tile::RaggedOp,
               tile::PagedOp, tile::FirstColumnsOp>(op))
         ops.push_back(op);
-      // The body of a search goes with it.
+      // The ops in a search's body are erased with the search.
       return isa<tile::FindBlocksOp>(op) ? WalkResult::skip() : WalkResult::advance();
     });
     for (Operation *op : llvm::reverse(ops))
@@ -538,7 +322,7 @@ private:
         op->erase();
   }
 
-  /// The consumers' side of a load.
+  /// Replaces a load by what the consumers do: await the stage, read it, release it.
   void receive(tile::LoadOp load, Uses &uses) {
     Lane &lane = lanes.find(load.getView())->second;
     OpBuilder builder(load);
@@ -571,7 +355,7 @@ private:
       if (nvvm::readInPlace(columns))
         reads = {columns};
     }
-    // A buffer that is filled once is never overwritten by another block.
+    // A buffer that is filled only once is never overwritten, so nobody waits for its release.
     if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
         lane.buffer.getBuffer().getType().getStages() > 1) {
       Operation *last = lastUse(reads.front());
@@ -584,7 +368,8 @@ private:
     load.erase();
   }
 
-  /// Waits for the load, and for what it brings of a found block where this is known from then on.
+  /// Awaits the stage of `load`. If the load carries the numbers of a found block, the await stands
+  /// where the block was found, and its results replace those of the tile.found_block.
   void await(tile::LoadOp load, Value use) {
     Lane &lane = lanes.find(load.getView())->second;
     tile::FoundBlockOp found = carried.lookup(load);
@@ -601,7 +386,7 @@ private:
     found.erase();
   }
 
-  /// Where, in its block, what `load` gives is read for the first time.
+  /// The first op in the block of `load` that reads its tile, either itself or in a region.
   static Operation *firstUse(tile::LoadOp load) {
     Operation *first = load->getBlock()->getTerminator();
     for (Operation *user : load->getUsers()) {
@@ -612,8 +397,8 @@ private:
     return first;
   }
 
-  /// Where, in the block of its definition, `tile` is read for the last time; products read until
-  /// they are awaited.
+  /// The last op that reads `tile`, in the block of the tile's definition. A product reads its
+  /// operands until it is awaited.
   static Operation *lastUse(Value tile) {
     Operation *last = tile.getDefiningOp();
     for (Operation *user : tile.getUsers()) {
@@ -626,25 +411,8 @@ private:
     return last;
   }
 
-  /// What an output may leave over: each warpgroup's own rows, loaded once a work item.
-  SmallVector<nvvm::OwnRows> ownRows() {
-    SmallVector<nvvm::OwnRows> result;
-    for (auto &[view, lane] : lanes)
-      if (lane.isByRows && !lane.inLoop)
-        result.push_back({lane.buffer, lane.channel});
-    return result;
-  }
-
-  tile::KernelOp kernel;
-  tile::ScheduleAttr schedule;
-  Operation *begin = nullptr;         ///< what stands in front of it is all threads'
-  llvm::MapVector<Value, Lane> lanes; ///< by view
-  tile::WorkOp work;
-  pipe::OpenOp items;          ///< persistent: the coordinates of the work items
-  pipe::OpenOp counts, blocks; ///< of found blocks
-  llvm::DenseMap<Operation *, tile::FoundBlockOp> carried; ///< by the load that it comes with
-  llvm::DenseMap<Operation *, ValueRange> numbers; ///< what the producer is told of a found block
-  bool failed_ = false;
+  Operation *begin = nullptr; ///< first op of the roles; all threads run those before it
+  llvm::DenseMap<Operation *, ValueRange> numbers; ///< of a found block, as the producer gets them
 };
 
 struct PipeSplitRoles : impl::PipeSplitRolesBase<PipeSplitRoles> {

@@ -18,7 +18,7 @@ namespace tesela {
 
 namespace {
 
-/// Whether a matrix instruction cannot read the operand from the registers that it was computed in.
+/// Whether `operand` is computed in registers from which a matrix instruction cannot read it.
 bool needsSharedMemory(OpOperand &operand) {
   auto dot = dyn_cast<tile::DotOp>(operand.getOwner());
   if (!dot || operand.get() == dot.getC())
@@ -33,8 +33,8 @@ bool needsSharedMemory(OpOperand &operand) {
 
 struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
   void runOnOperation() override {
-    // In the order of the program: the first product that needs a tile brings it there for all
-    // that follow in its block.
+    // In program order: the first product in a block that needs a tile brings it to shared memory
+    // for all later ones.
     Readers readers;
     getOperation().walk<WalkOrder::PreOrder>([&](tile::DotOp dot) {
       for (OpOperand &operand : dot->getOpOperands())
@@ -42,7 +42,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
           readers[{operand.get(), blockOf(dot, operand.get(), readers)}].push_back(&operand);
     });
     joinMeetings(readers);
-    // Of several tiles of one loop, each is read between its own barrier and that of the next one.
+    // If a loop has several such tiles, each is read between its own barrier and the next tile's.
     llvm::DenseMap<Block *, int64_t> tilesOf;
     for (auto &[tile, operands] : readers)
       ++tilesOf[tile.second];
@@ -53,8 +53,8 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
 
   using Readers = llvm::MapVector<std::pair<Value, Block *>, SmallVector<OpOperand *>>;
 
-  /// Without roles one barrier of a block serves all of its tiles: what reads the earlier ones, and
-  /// gives nothing to the last, comes behind that.
+  /// Without roles one barrier of a block serves all tiles of the block: products that read earlier
+  /// tiles move behind the last one's barrier, unless the last tile depends on them.
   void joinMeetings(const Readers &readers) {
     if (getOperation().getScheduleAttr()->consumers > 0)
       return;
@@ -76,7 +76,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     }
   }
 
-  /// A barrier of `block` before `op`; null where there is none.
+  /// The last barrier in front of `op` in its block; null if there is none.
   static pipe::BarrierOp barrierBefore(Operation *op) {
     for (Operation *each = op->getPrevNode(); each; each = each->getPrevNode())
       if (auto barrier = dyn_cast<pipe::BarrierOp>(each))
@@ -84,8 +84,8 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     return {};
   }
 
-  /// Where the tile is brought for `dot`: in its block, or around a branch in which it is read
-  /// again (a product that is computed anew).
+  /// The block in which `dot` brings the tile to shared memory: its own, or, if `dot` stands in a
+  /// branch that computes a product again, a block around it that has brought the tile already.
   static Block *blockOf(tile::DotOp dot, Value tile, const Readers &readers) {
     Block *block = dot->getBlock();
     while (isa<scf::IfOp>(block->getParentOp()) && !readers.contains({tile, block}))
@@ -93,7 +93,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     return readers.contains({tile, block}) ? block : dot->getBlock();
   }
 
-  /// `standsBesideOthers`: another barrier stands between two writes of the tile.
+  /// `standsBesideOthers`: another barrier stands between any two writes of the tile.
   LogicalResult stage(Value tile, ArrayRef<OpOperand *> operands, bool standsBesideOthers) {
     Operation *first = operands.front()->getOwner();
     for (OpOperand *operand : operands) // joinMeetings may have moved one behind another
@@ -108,7 +108,7 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     tile::ScheduleAttr schedule = getOperation().getScheduleAttr();
     bool hasRoles = schedule->consumers > 0;
     Value source = narrowSource(tile);
-    // Beside wide tiles that are cut there is no room for a second stage.
+    // Tiles that are cut are wide: there is no room for a second stage.
     int64_t stages = hasRoles && !source && !nvvm::isCut(type, schedule.getChoices()) &&
                              first->getParentOfType<scf::ForOp>() &&
                              first->getBlock() == tile.getParentBlock()
@@ -121,11 +121,11 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
         pipe::BufferType::get(&getContext(), stages, type.getExtent(0), type.getExtent(1),
                               type.getElementType(), /*panels=*/hasRoles);
     Value buffer = pipe::AllocOp::create(top, loc, bufferType, Value(), IntegerAttr());
-    if (stages > 1) // none reads this stage: write as soon as the tile is there
+    if (stages > 1) // nobody reads this stage: write as soon as the tile is computed
       builder.setInsertionPointAfter(tile.getDefiningOp());
     Operation *convert = tile.getDefiningOp();
-    // Likewise where all threads meet ahead of the tile, in each round of its loop: then they have
-    // read what the last round left.
+    // The same holds if all threads meet in front of the tile in each iteration of its loop: they
+    // have then read what the last iteration wrote.
     pipe::BarrierOp earlier =
         !hasRoles && !source && convert && convert->getBlock() == first->getBlock()
             ? barrierBefore(convert)
@@ -136,10 +136,10 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     if (stages > 1)
       stage = arith::RemUIOp::create(builder, loc, count, stage);
     else if (!earlier && (!source || !standsBesideOthers) && !hasVoteBefore(first))
-      pipe::BarrierOp::create(builder, loc); // all have read what stood there
+      pipe::BarrierOp::create(builder, loc); // all threads have read what was there
     Operation *write = pipe::WriteOp::create(builder, loc, source ? source : tile, buffer, stage);
     builder.setInsertionPoint(first);
-    // Where all meet between the two anyway, the barrier is there.
+    // If all threads meet between the write and the read anyway, that barrier is enough.
     Operation *meeting = earlier ? barrierBefore(first) : nullptr;
     if (!meeting || meeting->isBeforeInBlock(write))
       pipe::BarrierOp::create(builder, loc);
@@ -152,15 +152,15 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     return success();
   }
 
-  /// Whether all warps meet in front of `op`, in its block, anyway: behind the last iteration's
-  /// products, which each has awaited.
+  /// Whether all warps vote in front of `op` in its block, and so meet: each has then awaited the
+  /// last iteration's products.
   static bool hasVoteBefore(Operation *op) {
     return llvm::any_of(llvm::make_range(op->getBlock()->begin(), op->getIterator()),
                         [](Operation &each) { return nvvm::isVoteOfAll(&each); });
   }
 
-  /// Of a tile that is widened from shared memory, what lies there; else null. What a producer will
-  /// bring there lies there from now on.
+  /// The narrow tile in shared memory that `tile` is widened from, or null. A load that the
+  /// producer will serve gets the encoding of a tile in shared memory here.
   static Value narrowSource(Value tile) {
     auto convert = tile.getDefiningOp<tile::ConvertOp>();
     if (!convert)
@@ -173,8 +173,8 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
     return cast<tile::TileType>(source.getType()).getEncoding() == shared ? source : Value();
   }
 
-  /// How often the body of `loop` has run in the kernel, as an i32 that it and the loops around it
-  /// carry. They are replaced.
+  /// Makes `loop` and all loops around it carry, as an i32, how often its body has run in the
+  /// kernel. The loops are replaced.
   static Value countUses(scf::ForOp loop) {
     SmallVector<scf::ForOp> loops = {loop};
     while (auto outer = loops.back()->getParentOfType<scf::ForOp>())

@@ -22,45 +22,47 @@ namespace tesela {
 
 namespace {
 
-/// A third accumulator in flight takes registers that the heads of 128 do not have.
+/// A third accumulator in flight needs registers that kernels of head dimension 128 do not have.
 constexpr size_t mostInFlight = 2;
 
-/// A thread's registers that tiles must leave for addresses, counts and elements that are being
-/// computed. With D 128, of the library's 51 variants those that leave 16 or more compile without
-/// products that wait for each other (C7512), and those that leave 0 or fewer do not (ptxas 13.0).
+/// How many registers of a thread the tiles must leave for addresses, counts and elements that are
+/// being computed. Measured with D 128 and ptxas 13.0: of the library's 51 variants, those that
+/// leave 16 or more compile without waiting products (C7512), and those that leave 0 or fewer do
+/// not.
 constexpr int64_t otherRegisters = 16;
 
-/// And beside sums of more columns than 128: with D 256 nothing of AssemblyTest's variants is
-/// spilled with 48; with 40 it is 12 to 20 bytes of windows and ALiBi, with 16 ptxas serialises
-/// documents.
+/// The same beside sums of more than 128 columns. With D 256 and 48 none of AssemblyTest's variants
+/// spills. With 40, windows and ALiBi spill 12 to 20 bytes. With 16, ptxas serialises the products
+/// of documents.
 constexpr int64_t wideColumns = 128, otherRegistersBesideWide = 48;
 
-/// What additions to memory are better off with: each thread computes where they go. With D 128 12
-/// to 16 bytes are spilled without.
+/// Further registers for kernels that add to memory, where each thread computes the addresses. With
+/// D 128 such kernels spill 12 to 16 bytes without them.
 constexpr int64_t registersOfAdditions = 16;
 
-constexpr int chipWithRoles = 90; // HOPPER.md
+constexpr int chipWithRoles = 90; // roles need wgmma and setmaxnreg
 
-/// A row that no sequence has, far from the end of i32: what stands for the block of an iteration
-/// that there was not.
+/// The row that stands for "no block": larger than any row of a sequence, and far from the end of
+/// i32. It is used where an iteration refers to the one before and there is none.
 constexpr int64_t rowBehindAll = int64_t(1) << 30;
 
-/// Writes an iteration, or a part of one.
+/// Writes an iteration or a part of one.
 class Writer {
 public:
   Writer(ProductChain &chain, OpBuilder builder) : chain(chain), builder(builder) {}
 
-  /// A product that runs: which one it is, and what started it or carries it.
+  /// A product in flight: its op, and the value that stands for it, which is the result of a
+  /// pipe.dot_start or an argument of the loop.
   struct Product {
     tile::DotOp dot;
     Value started;
-    bool isOfNext = false; ///< it reads the next iteration's stages
+    bool isOfNext = false; ///< whether it reads the stages of the next iteration
   };
 
   void write(Operation *op);
   /// Starts `dot`, for the iteration whose values are in `values`.
   Value start(tile::DotOp dot, IRMapping &values);
-  /// Awaits `product`, if it runs, and what started before it.
+  /// Awaits `product`, if it is in flight, and all products that started before it.
   void awaitUntil(Value product);
   /// The use of the exchange in the iteration whose values are in `mapping`.
   Value useOfExchange() {
@@ -68,12 +70,12 @@ public:
   }
   /// Starts the last product for use `use` of the exchange.
   void startLast(Value use);
-  /// Awaits what startLast started, gives its stage back, and writes the result by `ops`, once the
-  /// buffer is free.
+  /// Awaits the product that startLast started and releases its stage. When the buffer is free,
+  /// writes the result by `ops`.
   void writeLast(Value use, ArrayRef<Operation *> ops);
-  /// Adds what was written for the block that begins at `row`, if there is one.
+  /// Adds what was written for the block that begins at `row`. A row behind all rows adds nothing.
   void addLate(pipe::AddOutOp addition, Value row);
-  /// Awaits all products but the last `count`.
+  /// Awaits all products but the `count` youngest.
   void awaitAllBut(size_t count) {
     while (products.size() > count)
       awaitOldest();
@@ -83,8 +85,8 @@ public:
   OpBuilder builder;
   IRMapping mapping;
   SmallVector<Product> products;         ///< in flight, the oldest first
-  SmallVector<pipe::ReleaseOp> releases; ///< of stages that these read
-  SmallVector<Value> lateRows;           ///< where the additions of the iteration before go
+  SmallVector<pipe::ReleaseOp> releases; ///< postponed: products in flight still read these stages
+  SmallVector<Value> lateRows; ///< first rows to which the last iteration's results are added
 
 private:
   void awaitOldest();
@@ -113,7 +115,7 @@ void Writer::awaitUntil(Value product) {
     awaitOldest();
 }
 
-/// Whether a product in flight reads a stage that `release` gives back.
+/// Whether a product in flight reads a stage that `release` releases.
 bool Writer::isRead(pipe::ReleaseOp release) {
   return llvm::any_of(products, [&](const Product &product) {
     tile::DotOp dot = product.dot;
@@ -180,7 +182,7 @@ void Writer::write(Operation *op) {
       return void(pipe::PublishOp::create(builder, op->getLoc(), slot.getBuffer(), channel,
                                           useOfExchange()));
     if (op == slot)
-      return; // startLast has the one it needs
+      return; // startLast makes a slot for the stage that it reads
   } else if (op == chain.lastBarrier && !chain.late.empty()) {
     pipe::DrainOp::create(builder, op->getLoc());
   }
@@ -198,18 +200,19 @@ void Writer::write(Operation *op) {
     builder.clone(*op, mapping);
 }
 
-/// Writes the loop anew.
+/// Rewrites the loop.
 class Rewriter {
 public:
   explicit Rewriter(ProductChain &chain) : chain(chain), loc(chain.loop.getLoc()) {}
   void run();
 
 private:
-  /// Does the head of the iteration whose loop values are in `mapping`, and starts its product.
+  /// Writes the head of the iteration whose loop values are in `mapping`, and starts its product.
   Value writeHead(Writer &writer, IRMapping &mapping);
   SmallVector<Value> valuesForTail(Writer &main);
-  /// Gives what the loop carries on to iteration `next`; without one, what the loop gives.
-  /// `lastRow`: where what the iteration before has given is added, if that comes late.
+  /// Writes the tail. Returns what the loop carries to iteration `next` or, if that is null, what
+  /// the loop gives. `lastRow`: the row to which the iteration before adds its result, if that
+  /// addition is late.
   SmallVector<Value> writeTail(Writer &writer, Value next, Value lastRow);
 
   ProductChain &chain;
@@ -217,13 +220,14 @@ private:
 };
 
 Value Rewriter::writeHead(Writer &writer, IRMapping &mapping) {
-  writer.awaitAllBut(mostInFlight - 1); // stages are given back before others are awaited
+  writer.awaitAllBut(mostInFlight - 1); // releases stages before the head awaits others
   for (Operation *op : chain.head)
     writer.builder.clone(*op, mapping);
   return writer.start(chain.first, mapping);
 }
 
-/// What the tail, the next head and the next iteration use of the main part and of the loop.
+/// The values of the main part and of the loop that the tail, the next head or the next iteration
+/// uses.
 SmallVector<Value> Rewriter::valuesForTail(Writer &main) {
   llvm::SetVector<Value> used;
   auto add = [&](Operation *op) {
@@ -253,20 +257,21 @@ void Rewriter::run() {
   OpBuilder otherwise = OpBuilder::atBlockBegin(branch.elseBlock());
   scf::YieldOp::create(otherwise, loc, loop.getInitArgs());
 
-  // The first head.
+  // The head of the first iteration.
   Writer before(chain, OpBuilder::atBlockBegin(branch.thenBlock()));
   before.mapping.map(loop.getInductionVar(), low);
   before.mapping.map(loop.getRegionIterArgs(), loop.getInitArgs());
   Value started = writeHead(before, before.mapping);
 
-  // What the loop carries: its number, what it carried before, what the head received, the product.
+  // The new loop carries the iteration's number, the values that the loop carried before, the
+  // values that the head received, and the product in flight.
   SmallVector<Value> originals = {loop.getInductionVar()};
   llvm::append_range(originals, loop.getRegionIterArgs());
   llvm::append_range(originals, chain.received);
   SmallVector<Value> start = llvm::map_to_vector(
       originals, [&](Value value) { return before.mapping.lookupOrDefault(value); });
-  // Where the late additions go; and behind them where the next ones do, if the last product runs
-  // one iteration late. The first iteration computes a product for nobody.
+  // It also carries the rows of the late additions. If the last product runs one iteration late,
+  // the rows of the next additions follow. The first iteration's late product has no reader.
   size_t carriedRows = chain.late.size() * (chain.exchange ? 2 : 1);
   for (size_t row = 0; row < carriedRows; ++row)
     start.push_back(arith::ConstantIntOp::create(before.builder, loc, rowBehindAll, 32));
@@ -297,7 +302,7 @@ void Rewriter::run() {
   Value next = arith::AddIOp::create(main.builder, loc, mainBlock->getArgument(0), loop.getStep());
   Value more = isLess(main.builder, next, high);
 
-  // What the tail needs, then the next iteration's number.
+  // Pass what the tail needs, then the next iteration's number.
   SmallVector<Value> needed = valuesForTail(main), passed;
   for (Value value : needed)
     passed.push_back(main.mapping.lookupOrDefault(value));
@@ -318,7 +323,7 @@ void Rewriter::run() {
   SmallVector<Value> onward = writeTail(tail, tailBlock->getArguments().back(), lastRow);
   scf::YieldOp::create(tail.builder, loc, onward);
 
-  // Only now is it known what the loop gives. Its last tail has no next iteration.
+  // Only now are the types of the loop's results known. The last tail has no next iteration.
   OpBuilder behind(rotated);
   auto ending = scf::WhileOp::create(behind, loc, types, ValueRange(start));
   ending->setAttr(countedAttr, builder.getUnitAttr());
@@ -337,11 +342,11 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next, Value lastRow
   IRMapping ahead;
   Value started;
   auto rest = chain.last ? std::next(llvm::find(chain.tail, chain.last)) : chain.tail.begin();
-  SmallVector<Operation *> restOps; ///< behind the last product
+  SmallVector<Operation *> restOps; ///< ops behind the last product
   for (Operation *op : llvm::make_range(rest, chain.tail.end()))
     if (!llvm::is_contained(chain.late, op))
       restOps.push_back(op);
-  Value use, lastUse; ///< of the exchange
+  Value use, lastUse; ///< of the exchange, in this iteration and in the one before
   auto writeRest = [&] {
     if (chain.exchange) {
       writer.writeLast(lastUse, restOps);
@@ -367,9 +372,9 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next, Value lastRow
                                     arith::ConstantIntOp::create(writer.builder, loc, 1, 32));
     writer.startLast(lastUse);
   }
-  // The writes of what is added late go in front of the next head: beside its product, which reads
-  // shared memory all the time, they take longer, and their registers are those of the products
-  // that follow.
+  // Write the results of late additions before the next head. Beside the head's product, which
+  // reads shared memory all the time, these writes would take longer. They would also hold
+  // registers that the following products need.
   bool writesFirst = !chain.late.empty();
   if (writesFirst)
     writeRest();
@@ -397,16 +402,17 @@ SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next, Value lastRow
           tile::CoordinatesOp::create(writer.builder, addition.getLoc(),
                                       writer.mapping.lookupOrDefault(addition.getBlock()))
               .getFirst());
-    if (chain.exchange) // what was written now is of the iteration before
+    if (chain.exchange) // what this iteration writes belongs to the iteration before
       values.insert(values.end() - 1, lastRow);
     values.push_back(started);
   }
   return values;
 }
 
-/// Opens the channel of the exchange behind what pipe-place-buffers has placed, or forgets the
-/// exchange where there is no room, or the count of its uses is not carried as expected. All loops
-/// around the chain's carry the count of its uses already; the one over work items does now.
+/// Opens the exchange's channel behind everything that pipe-place-buffers has placed. Drops the
+/// exchange if there is no room, or if the loops do not carry the count of its uses as expected.
+/// All scf.for loops around the chain carry this count already; the loop over work items gets it
+/// here.
 void openExchange(tile::KernelOp kernel, ProductChain &chain) {
   ProductChain::Exchange &exchange = *chain.exchange;
   auto roles = chain.loop->getParentOfType<pipe::RolesOp>();
@@ -449,7 +455,7 @@ void openExchange(tile::KernelOp kernel, ProductChain &chain) {
   yield->setOperand(yield->getNumOperands() - 1, outermost.getResult(count));
 }
 
-/// Rewrites the loops of the consumers of `kernel`. Whether there was one.
+/// Rewrites the loops of the consumers of `kernel`. Returns whether there was one to rewrite.
 bool startProducts(tile::KernelOp kernel) {
   SmallVector<scf::ForOp> loops;
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>())
@@ -481,7 +487,7 @@ bool hasAdditions(tile::KernelOp kernel) {
   return kernel.walk([](pipe::AddOutOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
-/// Gives the consumers more registers where that helps. Whether they hold the tiles then.
+/// Gives the consumers more registers if that helps. Returns whether they can then hold the tiles.
 bool makeRoomForTiles(tile::KernelOp kernel) {
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>()) {
     bool isWide = hasWideSums(kernel);
@@ -490,7 +496,7 @@ bool makeRoomForTiles(tile::KernelOp kernel) {
     int64_t wanted = needed + (hasAdditions(kernel) ? registersOfAdditions : 0);
     if (wanted <= int64_t(roles.getConsumerRegisters()))
       return true;
-    // Then smaller blocks take its place (driver/Attempts.h), with which nothing is spilled.
+    // Otherwise the driver tries smaller blocks (driver/Attempts.h), with which nothing is spilled.
     if (isWide && !roles.getFinder().empty())
       return needed <= int64_t(roles.getConsumerRegisters());
     nvvm::dealConsumersMore(roles);
@@ -506,7 +512,7 @@ struct PipeStartProducts : impl::PipeStartProductsBase<PipeStartProducts> {
       return;
     if (makeRoomForTiles(*trial)) {
       getOperation()->getRegion(0).takeBody(trial->getOperation()->getRegion(0));
-      if (Attribute bytes = trial->getOperation()->getAttr(sharedBytesAttr)) // with the exchange's
+      if (Attribute bytes = trial->getOperation()->getAttr(sharedBytesAttr)) // incl. the exchange
         getOperation()->setAttr(sharedBytesAttr, bytes);
     } else {
       getOperation()->setAttr(productsWaitAttr, UnitAttr::get(&getContext()));

@@ -1,4 +1,4 @@
-//===- TileRegisters.cpp - What a thread holds of tiles -------*- C++ -*-===//
+//===- TileRegisters.cpp - Registers that tiles take ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -18,8 +18,8 @@ namespace {
 
 int64_t registersOf(Value value);
 
-/// Whether it can be computed where it is read, of what takes no registers: the zeros that a work
-/// item's first block rescales, say.
+/// Whether `value` can be computed where it is read, from values that take no registers, such as
+/// the zeros that a work item's first block rescales.
 bool isComputedAnew(Value value) {
   auto isFree = [](Value operand) { return registersOf(operand) == 0; };
   Operation *op = value.getDefiningOp();
@@ -52,7 +52,7 @@ int64_t registersOf(Value value) {
   if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()) && readInPlace(value))
     return 0;
   if (isa_and_nonnull<pipe::ColumnsAttr>(type.getEncoding()))
-    return type.getExtent(1) / 4; // each of four lanes has a quarter
+    return type.getExtent(1) / 4; // a lane has a quarter of the columns
   auto accumulator = dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding());
   auto operand = dyn_cast_or_null<pipe::OperandAttr>(type.getEncoding());
   if (!accumulator && !operand)
@@ -65,7 +65,7 @@ int64_t registersOf(Value value) {
   return bits >= 32 ? elements : elements / 2; // pairs
 }
 
-/// Walks backwards with the tiles that are still needed in registers.
+/// Walks blocks backwards and tracks which tiles are still needed in registers.
 class Liveness {
 public:
   int64_t most = 0;
@@ -75,14 +75,14 @@ public:
     for (Operation &op : llvm::reverse(block)) {
       for (Value result : op.getResults())
         live.erase(result);
-      if (isa<tile::MapOp, tile::ReduceOp>(op)) { // their bodies compute with elements
+      if (isa<tile::MapOp, tile::ReduceOp>(op)) { // their bodies compute single elements
         addRead(op, live);
         note(live);
         continue;
       }
       llvm::DenseSet<Value> around = live;
       addUsedAbove(op, live);
-      if (isa<scf::ForOp, scf::WhileOp>(op)) // the next iteration needs what this one read
+      if (isa<scf::ForOp, scf::WhileOp>(op)) // the next iteration also needs what this one reads
         around = live;
       for (Region &region : op.getRegions())
         for (Block &inner : region)
@@ -96,7 +96,7 @@ public:
   }
 
 private:
-  /// What a map is given and does not look at takes no registers.
+  /// A source that a map does not read takes no registers.
   static void addRead(Operation &op, llvm::DenseSet<Value> &live) {
     auto map = dyn_cast<tile::MapOp>(op);
     for (auto [index, operand] : llvm::enumerate(op.getOperands()))

@@ -1,4 +1,4 @@
-//===- TileRegisters.h - What a thread holds of tiles ---------*- C++ -*-===//
+//===- TileRegisters.h - Registers that tiles take ------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,8 +11,8 @@
 
 namespace tesela::nvvm {
 
-/// The most 32-bit values of tiles that a thread needs at once in `block`, the body of a kernel
-/// (pipe-count-registers says what counts).
+/// The most 32-bit tile values that a thread needs at once in `block`, the body of a kernel
+/// (pipe-count-registers says what is counted).
 int64_t tileRegisters(mlir::Block &block);
 
 } // namespace tesela::nvvm

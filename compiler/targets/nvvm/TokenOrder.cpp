@@ -3,16 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sequence b begins at token start(b). Its rows of blocks of n positions are counted from
+// The work map of sequences that lie one after the other in a tensor of tokens. Sequence b begins
+// at token start(b). Its row blocks, of n positions each, have the numbers from
 //
 //     base(b) = floor(start(b) / n) + b
 //
-// on: base(b + 1) - base(b) is at least ceil((start(b + 1) - start(b)) / n), so there are rows
-// enough, and at most one a sequence that is empty. The host knows how many there are, from the
-// number of tokens; and base ascends, so the sequence of a row is found by halving.
+// on. base(b + 1) - base(b) is at least ceil((start(b + 1) - start(b)) / n), so a sequence has
+// enough numbers, and at most one of them is unused. The host knows the count of numbers from the
+// number of tokens. base ascends, so a binary search finds the sequence of a row block.
 //
-// The last rows come first, all heads of a row beside each other: under a causal mask they are the
-// longest, and what the heads that share keys read stays in the L2.
+// The last row blocks come first, with all heads of a row block next to each other. Under a causal
+// mask the last ones take longest, and what the heads of one key/value head read stays in the L2.
 //
 //===----------------------------------------------------------------------===//
 #include "tile/TokenOrder.h"
@@ -24,7 +25,8 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// A thread block that takes one item has the host's count of them, which knows no tokens.
+/// Only persistent kernels have this order. Other kernels run one thread block for each item of the
+/// host's count, which does not know the tokens.
 std::pair<BlockArgument, BlockArgument> KernelLowering::tokenOrder() {
   std::pair<BlockArgument, BlockArgument> found;
   if (!kernel.getScheduleAttr()->persistent)
@@ -40,7 +42,7 @@ std::pair<BlockArgument, BlockArgument> KernelLowering::tokenOrder() {
 
 namespace {
 
-/// Shorthands of unsigned arithmetic.
+/// Short names for integer ops.
 struct Numbers {
   OpBuilder &builder;
   Location loc;
@@ -64,7 +66,7 @@ struct Numbers {
 
 } // namespace
 
-/// Rows of blocks, and work items of each: packs of heads.
+/// The number of row blocks, and of work items in each: packs of heads.
 static std::pair<Value, Value> rowsAndPacks(const Numbers &at, const ExtentValues &extents,
                                             tile::BlockType rows, Value tokens) {
   ExtentValues one = extents;
@@ -104,8 +106,8 @@ BlockCoordinates KernelLowering::tokenWork(Value item, tile::BlockType rows) {
     Value token = in.max(in.min(start, tokens), none);
     return in.add(in.divide(token, positions), batch);
   };
-  // The last sequence that begins no later: a bit of its number after the other, from the highest
-  // one that a number has.
+  // Find the last sequence that begins no later, one bit of its number after the other, from the
+  // highest bit that a number can have.
   Value last = at.subtract(extents.B, one);
   Value zeros = LLVM::CountLeadingZerosOp::create(builder, loc, builder.getI32Type(), last,
                                                   /*is_zero_poison=*/false);
@@ -125,12 +127,12 @@ BlockCoordinates KernelLowering::tokenWork(Value item, tile::BlockType rows) {
   }
   Value batch = search.getResult(0);
   Value block = at.subtract(row, baseOf(builder, batch));
-  // What lies before the first sequence is nobody's: behind every end.
+  // A block in front of the first sequence belongs to none: it goes behind every end.
   Value exists = at.compare(arith::CmpIPredicate::sge, block, none);
   Value first = at.select(exists, at.multiply(block, positions), at.constant(int64_t(1) << 30));
 
   Value head = pack;
-  if (rows.getHeadCount() > 1) { // so far it counts packs
+  if (rows.getHeadCount() > 1) { // `pack` counts packs of heads
     Value sharing = at.divide(extents.H, extents.Hkv);
     Value heads = at.constant(rows.getHeadCount());
     Value ofOne = at.divide(at.add(sharing, at.constant(rows.getHeadCount() - 1)), heads);

@@ -1,4 +1,4 @@
-//===- TruthNumbers.cpp - A defect of ptxas ---------------------*- C++ -*-===//
+//===- TruthNumbers.cpp - A work-around for ptxas ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,8 +19,8 @@ using namespace llvm;
 namespace tesela::nvvm {
 namespace {
 
-/// truth ? whenTrue : whenFalse, of two constants, and what it is joined with by AND; null:
-/// nothing.
+/// The number truth ? whenTrue : whenFalse of two constants. `joined`: a value to which it is
+/// joined by AND; null if there is none.
 struct Number {
   Value *truth;
   Constant *whenTrue, *whenFalse;
@@ -56,7 +56,7 @@ std::optional<Number> numberOf(Instruction &instruction) {
   return std::nullopt;
 }
 
-/// Right behind `truth`, an instruction or an argument of `function`.
+/// The place right behind `truth`, which is an instruction or an argument of `function`.
 Instruction *placeBehind(Value *truth, Function &function) {
   auto *instruction = dyn_cast<Instruction>(truth);
   if (!instruction)
@@ -65,7 +65,7 @@ Instruction *placeBehind(Value *truth, Function &function) {
                                    : instruction->getNextNode();
 }
 
-/// In assembly, since LLVM would sink a select into the block that needs it.
+/// Written as assembly, because LLVM would sink a select into the block that needs it.
 Value *writeNumber(const Number &number, Function &function) {
   Type *type = number.whenTrue->getType();
   Type *truth = Type::getInt1Ty(function.getContext());
@@ -95,7 +95,7 @@ PreservedAnalyses TruthNumbers::run(Function &function, FunctionAnalysisManager 
       return user->getParent() != users.front()->getParent();
     };
     if (none_of(users, isElsewhere))
-      continue; // one block: whoever reads the number passes where it is computed
+      continue; // in a single block every reader comes behind the computation
     isChanged = true;
     Value *written = writeNumber(*numberOf(*users.front()), function);
     for (Instruction *user : users) {

@@ -19,12 +19,12 @@ namespace tesela {
 
 namespace {
 
-/// What a tile of two extents may hold in pairs.
+/// Whether `type` is an element type that a tile of two extents may hold in pairs.
 bool isNarrowFloat(Type type) {
   return type.isF16() || type.isBF16() || isa<Float8E4M3FNType>(type);
 }
 
-/// Whether the warps of the kernel cut the columns of `type`.
+/// Whether a tile of `type` is cut: several of the kernel's warps share its rows.
 bool isCut(Operation *op, Type type) {
   tile::ScheduleAttr schedule = op->getParentOfType<tile::KernelOp>().getScheduleAttr();
   return schedule && nvvm::isCut(cast<tile::TileType>(type), schedule.getChoices());
@@ -46,7 +46,7 @@ LogicalResult verify(tile::AddLinesOp op) {
   return isCut(op, type) ? refuseCut(op, type, "sums of lines") : success();
 }
 
-/// What counts work items that come by a channel knows no slots.
+/// In a persistent kernel the count of work items does not include the additional slots.
 LogicalResult verify(tile::WorkSlotsOp work) {
   tile::ScheduleAttr schedule = work->getParentOfType<tile::KernelOp>().getScheduleAttr();
   if (!schedule || !schedule->persistent)
@@ -55,7 +55,7 @@ LogicalResult verify(tile::WorkSlotsOp work) {
                                "work items of slots are one a thread block";
 }
 
-/// Its thread block would leave the items behind this one undone.
+/// A persistent thread block that leaves would not do its remaining items.
 LogicalResult verify(tile::LeaveOp leave) {
   tile::ScheduleAttr schedule = leave->getParentOfType<tile::KernelOp>().getScheduleAttr();
   if (!schedule || !schedule->persistent)
@@ -64,8 +64,8 @@ LogicalResult verify(tile::LeaveOp leave) {
                                 "a thread block of several work items cannot leave";
 }
 
-/// Whether the values of columns `source` are loaded for maps alone whose tiles are cut as that of
-/// `map` is: of each a thread holds those of its own columns (LowerMemory.cpp).
+/// Whether the column values `source` are loaded, and read only by maps whose tiles are cut as that
+/// of `map` is. Then a thread holds the values of its own columns (LowerMemory.cpp).
 bool areLoadedForCut(Value source, tile::MapOp map) {
   tile::ScheduleAttr schedule = map->getParentOfType<tile::KernelOp>().getScheduleAttr();
   auto parts = [&](tile::MapOp each) {
@@ -100,8 +100,8 @@ LogicalResult verify(tile::MapOp map) {
                            << "; values of columns are loaded, and read by other maps";
 }
 
-/// The copy engine brings rows of queries as they lie side by side, those behind a sequence's end
-/// with them: in a left operand each row is on its own, and pages lie apart.
+/// The copy engine copies adjacent rows of queries, including those behind a sequence's end. That
+/// is harmless in a left operand, where rows do not mix. Pages do not lie side by side.
 LogicalResult verifyFill(tile::LoadOp load) {
   tile::ScheduleAttr schedule = load->getParentOfType<tile::KernelOp>().getScheduleAttr();
   ViewPlace place = placeOf(load.getView());
@@ -114,10 +114,10 @@ LogicalResult verifyFill(tile::LoadOp load) {
                             << load.getBlock().getType() << "; take consumers = 0";
 }
 
-/// Tiles that products read go through shared memory, others straight into registers.
+/// Tiles that products read go through shared memory. Others go straight into registers.
 LogicalResult verify(tile::LoadOp load) {
-  // Loads of a loop run ahead of it, and other threads hold a tile's rows than those that stored
-  // them in an earlier round.
+  // Loads of a loop run ahead of it, and the threads that hold a tile's rows need not be those that
+  // stored them in an earlier round.
   auto isStore = [](Operation *access) { return isa<tile::StoreOp>(access); };
   if (!isa<tile::KernelOp>(load->getParentOp()) &&
       llvm::any_of(accessesOf(placeOf(load.getView()).argument), isStore))
@@ -153,7 +153,7 @@ LogicalResult verify(tile::LoadOp load) {
   return success();
 }
 
-/// Tiles of 16-bit elements leave through a buffer, others straight from the registers.
+/// Tiles of 16-bit elements are stored through a buffer, others straight from the registers.
 LogicalResult verify(tile::StoreOp store) {
   if (isCut(store, store.getTile().getType()) && nvvm::isInFragmentOrder(store.getView()))
     return refuseCut(store, store.getTile().getType(), "workspaces in the order of fragments");
@@ -165,7 +165,7 @@ LogicalResult verify(tile::StoreOp store) {
                              << type << "; convert it with tile.convert";
 }
 
-/// A row is added from the registers, or as one piece by the copy engine.
+/// A row is added from the registers, or by the copy engine as one piece.
 LogicalResult verify(tile::AccumulateOp accumulate) {
   tile::ViewType view = accumulate.getView().getType();
   tile::ScheduleAttr schedule = accumulate->getParentOfType<tile::KernelOp>().getScheduleAttr();
@@ -199,12 +199,12 @@ LogicalResult verify(tile::DotOp dot) {
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or a multiple of them, got " << result
                              << "; choose other blocks or fewer warps";
-  // Of a cut product: rows of the right operand in whole swizzles, or whole panels of 64 columns;
-  // by mma.sync equal parts of a panel, too.
+  // In a cut product, each part has rows of the right operand in whole swizzles (16 rows), or whole
+  // panels of 64 columns. With mma.sync it may also have equal parts of a panel.
   int64_t columns = result.getExtent(1) / parts;
   bool dividesPanel = schedule->consumers == 0 && columns > 0 && 64 % columns == 0;
   int64_t step = dot.getTransposed() || dividesPanel ? 16 : 64;
-  // And what is computed of its left operand fills a panel, or whole ones.
+  // A computed left operand fits one panel, or each part fills whole panels.
   auto left = cast<tile::TileType>(dot.getA().getType());
   bool isLoaded = dot.getA().getDefiningOp<tile::LoadOp>() ||
                   isa_and_nonnull<pipe::SharedAttr>(left.getEncoding());

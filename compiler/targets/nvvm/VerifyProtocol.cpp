@@ -3,9 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// C1 to C7 are the constraints that Passes.td lists. A role is read once into its steps, C1 to C3
-// on the way; the rest compares the steps of the roles. They hold for any number of work items and
-// iterations. What pipe-overlap-items changes, pipe-run-roles checks behind it.
+// Checks C1 to C7 of Passes.td. Each role is read once into its steps; C1 to C3 are checked while
+// it is read. The other checks compare the steps of the roles. The rules hold for any number of
+// work items and iterations. Passes that run later change roles, and pipe-run-roles checks their
+// result.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/RolePair.h"
@@ -30,7 +31,7 @@ LogicalResult checkProducts(pipe::RolesOp roles) {
       return WalkResult::advance();
     if (failed(start.verify()))
       return WalkResult::interrupt();
-    if (start.getC().getDefiningOp<tile::ConstantOp>()) // made anew for each product
+    if (start.getC().getDefiningOp<tile::ConstantOp>()) // each product makes its own constant
       return WalkResult::advance();
     Operation *wait = *start.getResult().user_begin();
     for (Operation *user : start.getC().getUsers()) {
@@ -85,7 +86,7 @@ LogicalResult checkTurns(Block &block, bool isInLoop, bool &areOpen) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// C4: who sends, against each who reads.
+/// C4: compares the role that sends with each role that reads.
 LogicalResult compare(ArrayRef<Role *> roles, ArrayRef<Value> channels) {
   for (Value channel : channels) {
     Role *sender = nullptr, *reader = nullptr;
@@ -113,7 +114,7 @@ LogicalResult compare(ArrayRef<Role *> roles, ArrayRef<Value> channels) {
             failed(pair.compare(channel)))
           return failure();
     }
-  for (Pair &pair : pairs) // once all messages are known
+  for (Pair &pair : pairs) // not before all messages are known
     if (failed(pair.compareLoops()))
       return failure();
   return success();

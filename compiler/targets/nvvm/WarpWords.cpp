@@ -1,4 +1,4 @@
-//===----------------------------------------------------------------------===//
+//===- WarpWords.cpp - Conditions that a warp tests together ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -15,7 +15,7 @@ namespace tesela::nvvm {
 
 using Predicate = arith::CmpIPredicate;
 
-/// Each holds two neighbouring columns of each eight.
+/// How many lanes share a row. Each holds two neighbouring columns of each eight.
 static constexpr int64_t lanesOfRow = 4;
 static constexpr int64_t columnsOfWord = 8 * ColumnWords::groupsOfWord;
 
@@ -39,12 +39,12 @@ Value WarpWords::column(int64_t word, int64_t vote) {
   return arith::MinSIOp::create(builder, loc, column, constant(columns - 1));
 }
 
-/// What the row of lane `lane` holds.
+/// What lane `lane` holds of its row.
 Values WarpWords::heldBy(ValueRange row, Value lane) {
   return llvm::map_to_vector<2>(row, [&](Value held) { return ptx().shuffleFrom(held, lane); });
 }
 
-/// The words of a row that holds `held`, the same in all lanes.
+/// The lane's words of a row that holds `held`, which is the same in all lanes.
 Values WarpWords::wordsOf(ValueRange held, Ask ask) {
   Values result;
   for (int64_t word = 0; word < words; ++word) {
@@ -73,13 +73,13 @@ Value WarpWords::allHoldTheSame(ArrayRef<Values> rows, ValueRange first) {
   return arith::CmpIOp::create(builder, loc, Predicate::eq, ptx().ballot(same), constant(-1));
 }
 
-/// Lanes 4·g to 4·g + 3 hold the same rows: each eighth of the warp has its turn.
+/// Lanes 4·g to 4·g + 3 hold the same rows, so the eight groups of four lanes take turns.
 Values WarpWords::inTurn(ArrayRef<Values> rows, Ask ask) {
   Values start(1 + rows.size() * words, constant(0));
   auto loop = scf::WhileOp::create(
       builder, loc, ValueRange(start).getTypes(), start,
       [&](OpBuilder &, Location, ValueRange carried) {
-        ptx().keepLoop(); // seldom run
+        ptx().keepLoop(); // this loop seldom runs
         Value more = arith::CmpIOp::create(builder, loc, Predicate::slt, carried.front(),
                                            constant(32 / lanesOfRow));
         scf::ConditionOp::create(builder, loc, more, carried);

@@ -1,11 +1,11 @@
-//===- WidenElements.cpp - 8 bits in shared memory as 16 --------*- C++ -*-===//
+//===- WidenElements.cpp - From 8 to 16 bits in shared memory ---*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What products read has 16 bits. Elements of 8 bits come to shared memory as they are, and the
-// threads that compute write them there again, 16 elements at a time: one load of 16 bytes, two
-// stores. Registers hold no more than these.
+// Products read elements of 16 bits. Elements of 8 bits are copied to shared memory as they are.
+// Then the threads that compute widen them from there to another buffer, 16 elements at a time: one
+// load of 16 bytes and two stores. So registers hold no more than 16 elements.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/KernelLowering.h"
@@ -18,10 +18,10 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// Eight lanes have four chunks of two rows. A chunk s of a row r lies at place s ^ r (all mod 8)
-/// and becomes chunks 2s and 2s + 1, in panels of 8. Of the chunks 0, 2, 5, 7 of rows r and r ^ 1
-/// all places differ, and so do those of what they become: neither loads nor stores meet in a bank.
-/// The other half of a warp's lanes has the chunks 1, 3, 4, 6.
+/// Eight lanes have four chunks of two rows. Chunk s of row r is at place s ^ r (modulo 8). It
+/// becomes chunks 2s and 2s + 1, in panels of 8 chunks. For chunks 0, 2, 5 and 7 of rows r and r ^
+/// 1 all places differ, and so do the places of the resulting chunks. So neither loads nor stores
+/// have bank conflicts. The other half of a warp's lanes has chunks 1, 3, 4 and 6.
 void KernelLowering::lowerWideningWrite(pipe::WriteOp op) {
   auto target = op.getBuffer().getType();
   auto source = pipe::BufferType::get(op.getContext(), 1, target.getRows(), target.getColumns(),
@@ -40,7 +40,7 @@ void KernelLowering::lowerWideningWrite(pipe::WriteOp op) {
   auto either = [&](Value a, Value b) -> Value {
     return arith::XOrIOp::create(builder, loc, a, b);
   };
-  // Base addresses are made again in each iteration: they would take registers over the loop.
+  // Pinned: base addresses are computed in each iteration, since they would hold registers.
   Value lane = ptx().pinned(this->lane);
   Value chunk = add(multiply(bit(lane, 0), constant(2)), multiply(bit(lane, 1), constant(5)));
   chunk = either(chunk, bit(lane, 3));

@@ -1,4 +1,4 @@
-//===- WordWidener.cpp - Elements of 8 bits become 16 -----------*- C++ -*-===//
+//===- WordWidener.cpp - From elements of 8 bits to 16 ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -39,7 +39,7 @@ Value WordWidener::convert(Value word, int64_t half) {
 }
 
 Value WordWidener::everyOther(Value word, bool odd) {
-  if (converts) // brought beside each other, once for both
+  if (converts) // the permutation makes the elements neighbours, once for both calls
     return convert(PtxInstructions(builder, loc).permuteBytes(word, constant(0), constant(0x3120)),
                    odd);
   if (odd)

@@ -92,7 +92,7 @@ def _matmul(input: Any, other: Any, **_: Any) -> Any:
     graph = graph_of(input, other)
     a, b = operand(graph, input), operand(graph, other)
     if not isinstance(a, Array) or not isinstance(b, Array):
-        raise error("'@' is of tensors, but one value stands here; write '*'")
+        raise error("'@' takes two tensors, but an operand is one value; write '*'")
     if a.ndim == b.ndim == 1:
         return _dot(a, b)
     if b.ndim == 1:
@@ -159,7 +159,7 @@ def _getitem(input: Any, index: Any) -> Any:
 
 @named("index_select", "take")
 def _index_select(input: Any, *args: Any, **named: Any) -> Any:
-    raise error("this reading of a tensor cannot be traced; index it, as in t[i]")
+    raise error("this way to read a tensor cannot be traced; index it, as in t[i]")
 
 
 @named("embedding")
@@ -219,7 +219,7 @@ def _flip(input: Any, dims: Any = None, **named: Any) -> Any:
 @named("reshape", "view", "flatten", "ravel", "view_as", "squeeze_")
 def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
     if not isinstance(input, Traced):
-        raise error("a shape cannot be traced here")
+        raise error("a traced value cannot be part of a shape; reshape the tensor outside")
     sizes = shape[0] if shape and isinstance(shape[0], (tuple, list)) else shape
     if isinstance(input, Value):
         if all(isinstance(n, int) and abs(n) == 1 for n in sizes):

@@ -77,7 +77,7 @@ def _integers(graph: Graph, name: str, a: Node, b: Node) -> tuple[Node, Node]:
     a, b = graph.number(a), graph.number(b)
     if a.type != I32 or b.type != I32:
         raise error(
-            f"'{name}' is of two bools or two integers, but an f32 stands here; "
+            f"'{name}' takes two bools or two integers, but an operand is f32; "
             "compare it, for example with '> 0'"
         )
     return a, b
@@ -116,7 +116,7 @@ def shift_right(graph: Graph, a: Node, n: Node) -> Node:
 def _count(n: Node) -> int:
     count = int(number_of(n))
     if not 0 <= count < 32:
-        raise error(f"an i32 is shifted by {count}; a shift is by 0 to 31")
+        raise error(f"an i32 is shifted by {count}; shift by 0 to 31")
     return count
 
 
@@ -154,7 +154,7 @@ def inverted(graph: Graph, a: Node) -> Node:
     if a.type == BOOL:
         return graph.negation(a)
     if a.type != I32:
-        raise error("'~' is of a bool or an integer, but an f32 stands here")
+        raise error("'~' takes a bool or an integer, but the operand is f32; compare it first")
     return graph.arithmetic("-", graph.negative(a), graph.constant(1))
 
 

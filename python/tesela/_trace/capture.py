@@ -87,7 +87,9 @@ class Rewriter:
 
     def _object(self, value: Any, path: Path, hint: str) -> Any:
         if isinstance(value, Traced):
-            raise error("a traced value of another function is captured")
+            raise error(
+                "the function captures a traced value of another function; pass it as an argument"
+            )
         number = frameworks.python_number(value)
         if isinstance(number, bool):
             self._registry.require(path, value)

@@ -37,7 +37,10 @@ def _word(step: Any) -> tuple[str, Any]:
         return type(step).__name__, step.__reduce__()[1][0]
     if step is len:
         return "len", None
-    raise TraceError(f"{step!r} of a captured object cannot be followed by torch.compile")
+    raise TraceError(
+        f"torch.compile cannot follow {step!r} of a captured object; make the variant outside of "
+        "the compiled code"
+    )
 
 
 def walked(value: Any, steps: Steps) -> Any:
@@ -78,7 +81,8 @@ def plan(trace: Trace) -> Plan:
     for name, capture in trace.parameters:
         if capture.path is None:
             raise TraceError(
-                "a function makes a tensor; under torch.compile it must be made outside of it"
+                "the function makes a tensor; under torch.compile, make the tensor outside of the "
+                "function"
             )
         parameters.append((name, steps_of(capture.path), capture.is_scalar))
     conditions: list[tuple[Steps, Any]] = []

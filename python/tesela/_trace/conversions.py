@@ -82,7 +82,7 @@ def _full(input: Any, value: Any, dtype: Any = None) -> Any:
 def _filled(value: float) -> Callable[..., Any]:
     def function(input: Any, *args: Any, dtype: Any = None, size: Any = (), **_: Any) -> Any:
         if any(args) or size:
-            raise error("a tensor with axes was made of a traced value; make it outside")
+            raise error("a tensor with axes cannot be made from a traced value; make it outside")
         return _full(input, value, dtype)
 
     return function

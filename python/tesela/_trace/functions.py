@@ -34,7 +34,7 @@ def graph_of(*operands: Any) -> Graph:
     for x in operands:
         if isinstance(x, Traced):
             return x.graph
-    raise error("a function of traced values was called without one")
+    raise error("a function that takes traced values was called without a traced value")
 
 
 def apply(function: Callable[..., Node], *operands: Any) -> Any:
@@ -188,8 +188,8 @@ def _power(graph: Graph, a: Node, b: Node) -> Node:
             return graph.call("exp", graph.arithmetic("*", b, f32(graph, math.log(base))))
     if a.type == b.type == I32:
         raise error(
-            "an integer to a power that is traced cannot be traced unless the base is a number; "
-            "write torch.exp(y * torch.log(x)), or a table"
+            "a traced integer cannot have a traced integer as its exponent; write "
+            "torch.exp(y * torch.log(x)), or read the powers from a table"
         )
     return graph.call("exp", graph.arithmetic("*", b, graph.call("log", a)))
 
@@ -374,7 +374,7 @@ def _max(input: Any, other: Any = None, **_: Any) -> Any:
 
 def _extreme_of(name: str, input: Any, other: Any) -> Any:
     if other is None:
-        raise error(f"the {name} of a whole tensor cannot be traced; compute it before")
+        raise error(f"the {name} of a whole tensor cannot be traced; compute it outside")
     return apply(_extreme(name), input, other)
 
 

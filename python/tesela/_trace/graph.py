@@ -144,8 +144,8 @@ class Graph:
         if isinstance(value, int):
             if not LOWEST <= value <= HIGHEST:
                 raise error(
-                    f"{value} does not fit an i32, which ends at {LOWEST} and {HIGHEST}; "
-                    f"write {value}.0 if an f32 will do"
+                    f"{value} does not fit an i32, which goes from {LOWEST} to {HIGHEST}; "
+                    f"write {value}.0 if an f32 is precise enough"
                 )
             return self.node("const", I32, value)
         # repr keeps the sign of 0, and NaN, which '==' does not distinguish.

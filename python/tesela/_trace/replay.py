@@ -41,7 +41,7 @@ class Replay:
             planned, answer = self._planned[at]
             if planned is not question:
                 raise error(
-                    "the function does not do the same when it is run again, so its 'and', 'or' "
+                    "the function behaves differently when it is called again, so its 'and', 'or' "
                     "and 'if' cannot be traced; write & and | and where()"
                 )
         else:
@@ -49,7 +49,7 @@ class Replay:
             self._ways += 1
             if self._ways > MOST_WAYS:
                 raise error(
-                    f"there are more than {MOST_WAYS} ways through the function's 'and', 'or' and "
+                    f"there are more than {MOST_WAYS} paths through the function's 'and', 'or' and "
                     "'if'; write & and | for 'and' and 'or', and where(c, x, y) for 'x if c else y'"
                 )
         self._given.append((question, answer))

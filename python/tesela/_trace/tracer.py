@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from . import arrays, bits, conversions, special, state  # these modules register functions
+from . import arrays, bits, conversions, special, state  # noqa: F401 - they register functions
 from .capture import Rewriter
 from .equalities import simplified
 from .error import TraceError, error, error_of_definition, error_of_exception
@@ -129,7 +129,7 @@ class Tracer:
                 return Value(self.graph.constant(number))
             raise error(
                 f"a traced value was combined with {type(value).__name__} {str(value)[:40]!r}; it "
-                "is combined with numbers, tensors and other traced values"
+                "can be combined with numbers, tensors and other traced values"
             )
         if rank_of(value) == 0 and str(getattr(value, "device", "cpu")) == "cpu":
             self.is_kept = False
@@ -142,7 +142,7 @@ class Tracer:
         if question.uniform:
             return bool(self.number(question))
         if self._replay is None:
-            raise error("a traced value has no truth value here")
+            raise error("a traced value has no truth value here; write where(), & and |")
         return self._replay.decide(question)
 
     def number(self, node: Node) -> Any:
@@ -201,11 +201,13 @@ class Tracer:
         if isinstance(result, (bool, int, float)):
             return self.graph.constant(result)
         if result is None:
-            raise error_of_definition("the function returns nothing; a 'return' may miss", function)
+            raise error_of_definition(
+                "the function returns nothing; is a 'return' missing?", function
+            )
         if isinstance(result, Traced) or is_tensor(result):
             return self._single(function, self.foreign(result))
         raise error_of_definition(
-            f"the function returns {type(result).__name__}; a mask returns a condition, "
+            f"the function returns {type(result).__name__}; a mask must return a condition, and "
             "a score a number",
             function,
         )
@@ -219,8 +221,8 @@ class Tracer:
             node: Node = array.element((self.graph.constant(0),) * array.ndim)
             return node
         raise error_of_definition(
-            f"the function returns a tensor with {array.ndim} axes; it returns one value for a "
-            "query and a key",
+            f"the function returns a tensor with {array.ndim} axes; it must return one value for "
+            "each query and key",
             function,
         )
 
@@ -273,7 +275,7 @@ def _chosen(
         else:
             near = [word for word in INDICES if word.lower() == name.lower()]
             raise error_of_definition(
-                f"the function's argument '{name}' is no index and has no value"
+                f"the function's argument '{name}' is not an index and has no value"
                 + (f"; did you mean '{near[0]}'?" if near else "")
                 + f"; the indices are b, h, hkv, q and k, the score is s; give '{name}' a value: "
                 f"tesela.variant(function, {name}=...), or a default",
@@ -484,7 +486,7 @@ def _made(
             raise error_of_definition(f"the {statement} is given twice", function)
         if statement == "mask" and node.type != BOOL:
             raise error_of_definition(
-                "the mask is a number; a mask is a condition: compare it, for example with '!= 0'",
+                "the mask is a number, it must be a condition: compare it, for example with '!= 0'",
                 function,
             )
         if statement == "mask" and node.has_score:

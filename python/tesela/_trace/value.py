@@ -42,7 +42,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
 
         near = get_close_matches(name.strip("_"), [*TABLE, *ALIASES], 1, 0.8)
         raise error(
-            f"'{framework}{name}' is no function that can be traced"
+            f"the function '{framework}{name}' cannot be traced"
             + (f"; did you mean '{near[0]}'?" if near else "")
             + "; write it with operators, where, minimum, maximum, clamp, abs, floor, exp, log, "
             "sqrt, tanh, sin and cos"
@@ -205,7 +205,7 @@ class Traced:
         if function is None or name.endswith("_"):
             hint = "; a traced value cannot be changed in place" if name.endswith("_") else ""
             raise error(
-                f"'.{name}' is no attribute of a traced value{hint}; it has operators and the "
+                f"a traced value has no attribute '.{name}'{hint}; it has operators and the "
                 "elementwise methods of a tensor",
                 TraceAttributeError,
             )
@@ -312,7 +312,7 @@ class Value(Traced):
             "index that, or write a condition"
         )
         if not isinstance(value, int):
-            raise TypeError(f"a float ({value}) is no index")
+            raise TypeError(f"the index is the float {value}, it must be an integer")
         return value
 
     def __int__(self) -> int:
@@ -341,7 +341,7 @@ class Value(Traced):
         raise error("a traced value has no length")
 
     def __iter__(self) -> NoReturn:
-        raise error("a traced value is one number, which cannot be taken apart")
+        raise error("a traced value is one number, it cannot be unpacked or iterated")
 
     def __getitem__(self, index: Any) -> Any:
         if index in ((), ...):
@@ -413,10 +413,10 @@ class Array(Traced):
             yield self[i]
 
     def __bool__(self) -> bool:
-        raise error("a whole tensor is no condition; index it, or use .any() or .all()")
+        raise error("a whole tensor is not a condition; index it, or use .any() or .all()")
 
     def __index__(self) -> int:
-        raise error("a whole tensor is no integer; index it")
+        raise error("a whole tensor is not an integer; index it")
 
     def __getitem__(self, index: Any) -> Any:
         indices = index if isinstance(index, tuple) else (index,)
@@ -431,7 +431,10 @@ def _index(array: Array, index: tuple[Any, ...]) -> Any:
     graph = array.graph
     wanted = sum(1 for i in index if i is not None and i is not ...)
     if wanted > array.ndim:
-        raise error(f"a tensor with {array.ndim} axes was read with {wanted} indices")
+        raise error(
+            f"a tensor with {array.ndim} axes was read with {wanted} indices; write at most one "
+            "for each axis"
+        )
     if ... not in [i for i in index if i is None or i is ...]:
         index = (*index, ...)
     at = [i is ... for i in index].index(True)
@@ -473,8 +476,8 @@ def _position(graph: Graph, index: Any, extent: Node) -> Node:
     node = operand(graph, index).node if not isinstance(index, Value) else index.node
     if node.type != I32:
         raise error(
-            f"an index is an integer, but {'a bool' if node.type == BOOL else 'an f32'} stands "
-            "here; write x.int() to make an integer of it"
+            f"an index must be an integer, this one is {'bool' if node.type == BOOL else 'f32'}; "
+            "write x.int() to convert it"
         )
     if node.op == "const" and number_of(node) < 0:
         return graph.arithmetic("+", extent, node)
@@ -486,7 +489,7 @@ def _slice(graph: Graph, part: slice, extent: Node) -> tuple[Node, Node, int]:
     if step == -1 and part.start is None and part.stop is None:
         return graph.arithmetic("-", extent, graph.constant(1)), extent, -1
     if step < 1:
-        raise error("a slice of a traced tensor has a positive step")
+        raise error(f"the step of a slice is {step}, it must be positive for a traced tensor")
     zero = graph.constant(0)
 
     def end(value: Any, otherwise: Node) -> Node:

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranks agree before anything is sent: or each of them raises, and names the difference.
+"""Ranks agree before anything is sent. If they differ, each rank raises an error that says how.
 
-What ranks must agree in is a list of facts. Their digests are compared by one small reduction on
-the host; only where they differ do ranks exchange the facts themselves.
+The ranks must agree on a list of facts. One small reduction on the host compares digests of the
+lists. Only if the digests differ do the ranks exchange the facts themselves.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import torch.distributed as dist
 from tesela._errors import CancelledError, Error, InvalidArgumentError
 
 REFUSED = "refused"
-"""The fact that a rank's own arguments are wrong: its sentence."""
+"""The fact with a rank's message, if the rank's own arguments are wrong."""
 
 _host_groups: dict[Any, Any] = {}
-"""By group: one of the same ranks whose messages pass by the host."""
+"""group -> a group of the same ranks whose messages go through the host."""
 
 _connected: set[tuple[Any, torch.device]] = set()
-"""Groups in which messages of some ranks can be sent from the device."""
+"""The groups in which single ranks can already exchange messages from the device."""
 
 
 def host_group(group: Any) -> Any:
-    """A group of the same ranks that compares on the host. The first time all ranks call it."""
+    """A group of the same ranks that compares on the host. All ranks must make the first call."""
     key = dist.group.WORLD if group is None else group
     found = _host_groups.get(key)
     if found is None:
@@ -45,10 +45,10 @@ def host_group(group: Any) -> Any:
 
 
 def connect(group: Any, device: torch.device) -> None:
-    """Makes a group fit for messages between some of its ranks. The first time all ranks call it.
+    """Prepares a group for messages between single ranks. All ranks must make the first call.
 
-    The first messages of an NCCL group must be of all ranks, or some wait forever; and a rank that
-    sends nothing would not take part. So the first thing that is sent is a sum over all.
+    The first message of an NCCL group must involve all ranks; otherwise some ranks wait forever. A
+    rank that sends nothing would not take part. So a sum over all ranks is the first message.
     """
     key = dist.group.WORLD if group is None else group
     if (key, device) in _connected:
@@ -62,30 +62,31 @@ def connect(group: Any, device: torch.device) -> None:
 
 
 def _backends(group: Any) -> dict[str, str]:
-    """By the kind of device, what carries messages: of "cpu:gloo,cuda:nccl"."""
+    """Kind of device -> backend, from "cpu:gloo,cuda:nccl"."""
     config = dist.get_backend_config(group)
     return dict(each.split(":", 1) for each in config.split(","))
 
 
 def _timeout(group: Any) -> timedelta | None:
-    """How long ranks of the group wait; None: what PyTorch has for a new one."""
+    """How long ranks of the group wait; None: PyTorch's default for new groups."""
     kind = next(iter(_backends(group)))
     options = getattr(group._get_backend(torch.device(kind)), "options", None)
     return getattr(options, "_timeout", None)
 
 
 def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> None:
-    """Returns where all ranks of the group have the same facts, and none has failed.
+    """Raises unless all ranks of the group have the same facts and none has failed.
 
-    All ranks call it.
+    All ranks must call it.
 
     Args:
-        group: whose ranks.
-        facts: what they must agree in; values that JSON can write.
-        failure: what this rank raises if it had to go on.
+        group: the group of the ranks.
+        facts: the facts on which the ranks must agree; values that JSON can write.
+        failure: the error of this rank, if it cannot go on.
 
     Raises:
-        InvalidArgumentError: they differ; the sentence says in what, and which ranks have what.
+        InvalidArgumentError: the ranks differ. The message says in what, and which ranks have which
+            value.
         CancelledError: a rank did not answer.
     """
     if failure is not None:
@@ -93,7 +94,7 @@ def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> No
     text = json.dumps(facts, default=str)
     digest = hashlib.sha256(text.encode()).digest()
     words = [int.from_bytes(digest[i : i + 7], "big") for i in (0, 7)]
-    # The least of x and of -x: ranks agree where both come back.
+    # The minimum over ranks of x and of -x: the ranks agree if both are this rank's own values.
     mine = torch.tensor([*words, *(-word for word in words), int(failure is None)], device="cpu")
     least = mine.clone()
     try:
@@ -111,7 +112,7 @@ def agree(group: Any, facts: dict[str, Any], failure: Error | None = None) -> No
 
 
 def no_answer(error: BaseException) -> NoReturn:
-    """Raises what a rank says whose messages to the others failed."""
+    """Raises the error of a rank whose messages to other ranks failed."""
     raise CancelledError(
         "a rank of the group did not answer: it ended, it raised an error elsewhere, or it called "
         "something else than the others; torch.distributed says: "
@@ -120,7 +121,7 @@ def no_answer(error: BaseException) -> NoReturn:
 
 
 def difference(all_facts: list[dict[str, Any]]) -> str:
-    """A sentence about the first fact that ranks differ in."""
+    """A sentence about the first fact in which the ranks differ."""
     refused = [(rank, facts[REFUSED]) for rank, facts in enumerate(all_facts) if REFUSED in facts]
     if refused:
         rank, sentence = refused[0]
@@ -137,7 +138,7 @@ def difference(all_facts: list[dict[str, Any]]) -> str:
                 f"the ranks' calls differ in {name}: {told}. Nothing was sent: pass the same on "
                 "all ranks of the group"
             )
-    return "the ranks' calls differ, and a second look finds them alike: call again"
+    return "the ranks' calls differed, but were equal in a second comparison: call again"
 
 
 def _ranks(ranks: list[int]) -> str:

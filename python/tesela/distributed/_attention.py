@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention over a sequence that is split over ranks, and its gradients."""
+"""Attention over a sequence that is split over ranks, with gradients."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tesela.torch._launch import check_tensors, why_no_kernel
 
 
 class Arguments(NamedTuple):
-    """What a rank calls with; see :func:`attention`.
+    """The arguments of one rank; see :func:`attention`.
 
     Attributes:
-        wanted: of whom gradients are asked for, by the names of parameters and those that
-            ``_operator.DENSE`` has for q, k and v; None: what the tensors themselves say.
+        wanted: the names of the parameters whose gradients are needed, and those of q, k and v in
+            ``_operator.DENSE``; None: the tensors themselves say it.
     """
 
     q: Tensor
@@ -50,17 +50,17 @@ class Arguments(NamedTuple):
 
 
 class Call:
-    """What all launches of a call share.
+    """The common data of all launches of a call.
 
     Attributes:
-        plan: by which it runs.
-        sizes: of everything.
-        values: of all parameters, by name.
-        scale: of the scores.
-        names: of the parameters that are trained.
-        sums_gradients: whether these gradients are summed over the ranks.
-        return_lse: whether the caller gets the logarithms, and so may have gradients of them.
-        dropout: the values of dropout's parameters; empty: no pair is dropped.
+        plan: the plan.
+        sizes: the sizes of the whole call.
+        values: the values of all parameters, by name.
+        scale: the scale of the scores.
+        names: the names of the parameters that are trained.
+        sums_gradients: whether the gradients of parameters are summed over the ranks.
+        return_lse: whether the caller gets the logarithms, which may then have gradients.
+        dropout: the values of dropout's parameters; empty without dropout.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def untrained(self) -> dict[str, Tensor]:
-        """The tensors among all values that are not trained, by name; those of dropout, too."""
+        """The tensors that are not trained, by name, including those of dropout."""
         return {
             name: value
             for name, value in {**self.values, **self.dropout}.items()
@@ -92,19 +92,19 @@ class Call:
         }
 
     def replace(self, values: Mapping[str, Tensor]) -> None:
-        """Takes other tensors with the same numbers."""
+        """Replaces tensors by others with the same elements."""
         for name, value in values.items():
             (self.dropout if name in self.dropout else self.values)[name] = value
 
     def keep_inference_tensors(self) -> None:
-        """Copies tensors of inference mode, whose changes PyTorch does not count."""
+        """Copies tensors of inference mode, because PyTorch does not count their changes."""
         self.replace(
             {name: value.clone() for name, value in self.untrained.items() if value.is_inference()}
         )
 
 
 class _Attention(torch.autograd.Function):
-    """The forward and the backward pass of one rank, in step with the others'."""
+    """The forward and the backward pass of one rank. All ranks run them in the same order."""
 
     @staticmethod
     def forward(
@@ -122,7 +122,8 @@ class _Attention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> Any:
         call: Call = ctx.call
-        # Once: a checkpoint computes them anew each time. PyTorch raises where one was changed.
+        # Read only once, because a checkpoint recomputes them at each access. PyTorch raises an
+        # error if one was changed.
         saved = ctx.saved_tensors
         kept, values = saved[: ctx.count], saved[ctx.count :]
         call.replace(dict(zip((*call.names, *call.untrained), values, strict=True)))
@@ -151,39 +152,39 @@ def attention(
     seed: Any = None,
     **parameters: Any,
 ) -> Any:
-    """Attention over a sequence whose parts the ranks of a group hold. All of them call it.
+    """Attention over a sequence whose parts are on the ranks of a group. All ranks must call it.
 
-    Positions are global: masks, scores, sinks and captured tensors see what they would see in one
-    process that has everything. The result is this rank's part.
+    Positions are global: masks, scores, sinks and captured tensors see the same as in one process
+    that has the whole sequence. The result is this rank's part.
 
     Args:
         q: this rank's queries, ``[batch, heads, tokens of the rank, head dimension]``, in the order
             of the plan's ranges (``Plan.shard``).
-        k: its keys, likewise, with as many heads or fewer.
-        v: its values.
-        variant: what the plan was made for; None: the same.
-        plan: of :func:`tesela.distributed.plan`, the same on each rank.
-        scale: of ``q k^T``; None: one by the root of the head dimension.
-        return_lse: also give the natural logarithm of each row's sum.
-        layout: the order of axes; "bshd" is ``[batch, tokens, heads, head dimension]``.
+        k: this rank's keys, with the same axes; heads may be fewer.
+        v: this rank's values.
+        variant: the variant for which the plan was made; None: the plan's.
+        plan: the result of :func:`tesela.distributed.plan`, the same on each rank.
+        scale: the factor of ``q k^T``; None: 1 over the square root of the head dimension.
+        return_lse: also return the natural logarithm of each row's sum.
+        layout: the order of the axes; "bshd" is ``[batch, tokens, heads, head dimension]``.
         sum_gradients: whether the gradients of captured tensors and scalars are summed over the
-            ranks. False: each rank has what its own rows add, for FSDP and DDP, which sum
-            themselves.
+            ranks. False: each rank gets the part of its own rows, for FSDP and DDP, which sum
+            gradients themselves.
         dropout_p: the probability with which a pair of a query and a key is dropped; see
-            :func:`tesela.attention`. The same pairs as in one process, for the same seed.
-        seed: a whole number of 64 bits, or four int32 on q's device: the same on all ranks. None,
-            or a ``torch.Generator``: the first rank draws, and sends to the others what it drew.
+            :func:`tesela.attention`. For the same seed the pairs are the same as in one process.
+        seed: a 64-bit integer, or four int32 on q's device, the same on all ranks. For None or a
+            ``torch.Generator`` the first rank draws the seed and sends it to the others.
         parameters: values of the variant's parameters, whole on each rank. Those that decide the
-            mask may be left out; they are the plan's.
+            mask may be left out; then the plan's values are used.
 
     Returns:
-        The result, with the shape and the type of q and the head dimension of v; with
-        ``return_lse`` a pair of it and the logarithms, float32 ``[batch, heads, tokens]``.
+        The result, with the shape and the type of q and the head dimension of v. With
+        ``return_lse`` a pair: the result, and the logarithms, float32 ``[batch, heads, tokens]``.
 
     Raises:
-        InvalidArgumentError: an argument does not fit, on this rank or on another, or ranks
-            differ; each rank raises it, and nothing was sent.
-        Error: this rank failed otherwise before anything was sent; the others raise an
+        InvalidArgumentError: an argument is not accepted, on this rank or on another one, or the
+            ranks' arguments differ. Each rank raises it, and nothing was sent.
+        Error: this rank failed in another way before anything was sent. The others raise an
             InvalidArgumentError that names it.
         CancelledError: a rank did not answer.
     """
@@ -214,7 +215,7 @@ def _attend(arguments: Arguments) -> Any:
 
 
 def _in_graph(arguments: Arguments) -> Any:
-    """As ``_attend``, by one operator, which torch.compile can follow."""
+    """Like ``_attend``, through one operator, which torch.compile can put into a graph."""
     _check_plan(arguments.plan)
     q, k, v = arguments.q, arguments.k, arguments.v
     if arguments.layout == "bshd":
@@ -228,20 +229,20 @@ def _in_graph(arguments: Arguments) -> Any:
     return (out, lse) if arguments.return_lse else out
 
 
-# torch.compiler.disable says the same, and takes seconds to import torch._dynamo, which eager code
-# has no need of.
+# torch.compiler.disable does the same, but takes seconds to import torch._dynamo, which eager code
+# does not need.
 _outside_of_graphs: Any = torch._disable_dynamo(_attend)  # type: ignore[attr-defined]
 
 
 def prepare(
     arguments: Arguments, is_compared: bool
 ) -> tuple[Call, ByKeys | ByHeads, tuple[Tensor, Tensor, Tensor]]:
-    """The call, how it runs, and q, k and v with heads before tokens.
+    """The call, its scheme, and q, k and v with the axis of heads before tokens.
 
     Args:
-        arguments: of this rank.
-        is_compared: whether ranks compare them; then all ranks call it, and all raise where one
-            has to.
+        arguments: the arguments of this rank.
+        is_compared: whether the ranks compare them. Then all ranks must call it, and all raise if
+            one has to.
     """
     plan = arguments.plan
     plan._own_rank()
@@ -252,7 +253,7 @@ def prepare(
         prepared, facts = _prepare(arguments)
     except Error as error:
         failure = error
-    except Exception as error:  # whatever it is: the other ranks would wait for this one
+    except Exception as error:  # any error, because the other ranks would wait for this one
         failure = Error(f"{type(error).__name__}: {error}")
         failure.__cause__ = error
     if is_compared:
@@ -273,7 +274,7 @@ def _is_drawn(seed: Any) -> bool:
 
 
 def _seed_of_all(plan: Plan, seed: Any) -> dict[str, Any]:
-    """The values of dropout's parameters, the same on all ranks. All call it."""
+    """The values of dropout's parameters, the same on all ranks. All ranks must call it."""
     if isinstance(seed, Tensor):
         return {"dropout.seed": 0, "dropout.state": seed}
     if not _is_drawn(seed):
@@ -290,7 +291,7 @@ def _seed_of_all(plan: Plan, seed: Any) -> dict[str, Any]:
 
 
 def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
-    """The call, and what ranks must agree in. Raises where this rank's arguments do not fit."""
+    """The call, and the facts on which ranks must agree. Raises if an argument is wrong."""
     q, k, v, variant, plan = arguments[:5]
     rank = plan._own_rank()
     scale = None if arguments.scale is None else float(arguments.scale)
@@ -377,7 +378,7 @@ def _check_dense(q: Tensor, k: Tensor, v: Tensor, held: int, rank: int) -> None:
 def _values_of(
     variant: Any, plan: Plan, parameters: Mapping[str, Any]
 ) -> tuple[Variant, dict[str, Any]]:
-    """The variant with all of its values, and these."""
+    """The variant bound to all of its values, and the values."""
     whole = plan.variant if variant is None else as_variant(variant)
     if whole.text != plan.variant.text:
         raise InvalidArgumentError(
@@ -400,7 +401,7 @@ def _values_of(
 
 
 def _told_dropout(arguments: Arguments) -> Any:
-    """What ranks compare of it."""
+    """The facts about dropout that ranks compare."""
     probability, seed = float(arguments.dropout_p), arguments.seed
     if not 0 <= probability <= 1:
         raise InvalidArgumentError(
@@ -414,7 +415,7 @@ def _told_dropout(arguments: Arguments) -> Any:
 
 
 def _told(value: Any) -> Any:
-    """A parameter as ranks compare it: numbers, and of tensors the shape and the type."""
+    """A parameter as ranks compare it: a number, or the type and the shape of a tensor."""
     if isinstance(value, Tensor) and value.dim():
         return [str(value.dtype), list(value.shape)]
     return float(value)

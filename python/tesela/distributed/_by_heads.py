@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Heads are dealt anew: each rank gets all tokens of some heads, and one kernel computes them.
+"""Scheme "heads": each rank gets all tokens of some heads, and one kernel computes them.
 
-Jacobs and others, "DeepSpeed Ulysses" (arXiv:2309.14509). It needs as many kv heads as ranks, or a
-multiple.
+See Jacobs and others, "DeepSpeed Ulysses" (arXiv:2309.14509). The number of kv heads must be a
+multiple of the number of ranks.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ if TYPE_CHECKING:
 
 
 class ByHeads:
-    """The passes of one rank over its share of the heads."""
+    """The passes of one rank over its part of the heads."""
 
     def __init__(self, plan: Plan, scheme: str) -> None:
         self._plan = plan
         self._rank = plan._own_rank()
 
     def check(self, kv_heads: int, drops: bool) -> None:
-        """Raises where the heads cannot be dealt."""
+        """Raises if the heads cannot be divided among the ranks."""
         if drops:
             raise UnsupportedError(
-                "the scheme is 'heads', and there is dropout, whose pairs follow from the number "
-                "of a head among all: a launch over some does not know it; take scheme='auto'"
+                "the scheme is 'heads', which does not support dropout: the dropped pairs depend "
+                "on a head's number among all heads, and a rank has only some; use scheme='auto'"
             )
         if kv_heads % self._plan.ranks:
             raise UnsupportedError(
-                f"the scheme is 'heads', and {kv_heads} kv heads cannot be dealt to "
-                f"{self._plan.ranks} ranks: their number must be a multiple; take scheme='auto'"
+                f"the scheme is 'heads', and {kv_heads} kv heads cannot be divided among "
+                f"{self._plan.ranks} ranks: use a multiple of {self._plan.ranks} kv heads, or "
+                "scheme='auto'"
             )
 
     def _to_heads(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Of tensors [batch, heads, own tokens, ...], our heads of all tokens in order."""
+        """Tensors [batch, heads, own tokens, ...] become [batch, own heads, all tokens, ...]."""
         plan, ranks = self._plan, self._plan.ranks
         sends, came = [], []
         for other in range(ranks):
@@ -79,7 +80,7 @@ class ByHeads:
         return whole
 
     def _to_tokens(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Of tensors [batch, our heads, all tokens, ...], all heads of our tokens."""
+        """Tensors [batch, own heads, all tokens, ...] become [batch, heads, own tokens, ...]."""
         plan, ranks = self._plan, self._plan.ranks
         sends, came = [], []
         held = layouts.tokens(plan.ranges[self._rank])
@@ -118,7 +119,7 @@ class ByHeads:
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """The result, its logarithms, and what the backward pass needs: our heads of everything."""
+        """The result, its logarithms, and the tensors for the backward pass (own heads)."""
         dense = self._to_heads([q, k, v])
         q, k, v = dense
         out, lse = forward(call, self._part(call), q, k, v, None)
@@ -127,7 +128,7 @@ class ByHeads:
         return own_out, own_lse, (*dense, out, lse)
 
     def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
-        """What the backward pass needs, of what each rank has."""
+        """The tensors for the backward pass, from the parts of the ranks."""
         return (*self._to_heads([q, k, v, out]), *self._to_heads([lse]))
 
     def backward(
@@ -138,14 +139,14 @@ class ByHeads:
         grad_of_lse: Tensor | None,
         is_needed: bool,
     ) -> tuple[list[Tensor | None], list[Tensor]]:
-        """The gradients of q, k and v, and of the trained parameters."""
+        """The gradients of q, k and v, and those of the trained parameters."""
         q, k, v, out, lse = kept
         held = layouts.tokens(self._plan.ranges[self._rank])
         if grad is None:
             grad = out.new_zeros((out.shape[0], call.sizes.H, held, out.shape[3]))
         whole = self._to_heads([grad])[0]
         if grad_of_lse is None and call.return_lse:
-            # Another rank may have one, and sends it.
+            # Another rank may have a gradient and send it.
             grad_of_lse = lse.new_zeros((out.shape[0], call.sizes.H, held))
         of_lse = None if grad_of_lse is None else self._to_heads([grad_of_lse])[0]
         sums = Gradients(call)
@@ -159,7 +160,7 @@ class ByHeads:
 
 
 def _row(x: Tensor) -> int:
-    """Numbers of one token of [batch, heads, tokens, ...]."""
+    """The number of elements of one token of [batch, heads, tokens, ...]."""
     return _product((*x.shape[:2], *x.shape[3:]))
 
 

@@ -38,7 +38,7 @@ _DENSE = 5
 
 
 class _Arriving:
-    """The keys and values of a step, on their way."""
+    """The keys and values of a step while they are being received."""
 
     def __init__(
         self, plan: Plan, step: Step, k: Tensor, v: Tensor, came: Sequence[Tensor] | None
@@ -122,12 +122,12 @@ def _with_length(like: Tensor, length: int) -> Tensor:
 
 
 def _numbers(k: Tensor, v: Tensor) -> int:
-    """Of a token's keys and values."""
+    """The number of elements of one token's keys and values."""
     return k.shape[0] * k.shape[1] * (k.shape[3] + v.shape[3])
 
 
 def _packed(k: Tensor, v: Tensor, places: Sequence[slice]) -> Tensor:
-    """The keys and values at these places, one copy of them."""
+    """The keys and values at these places, copied once into one tensor."""
     count = sum(place.stop - place.start for place in places)
     flat = k.new_empty(count * _numbers(k, v))
     for x, to in zip((k, v), _unpacked(flat, k, v), strict=True):
@@ -140,7 +140,7 @@ def _packed(k: Tensor, v: Tensor, places: Sequence[slice]) -> Tensor:
 
 
 def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """What ``_packed`` packed, of tensors with the axes of k and v but for the length."""
+    """Splits a tensor of ``_packed`` into tensors with the axes of k and v, and another length."""
     count = flat.numel() // max(_numbers(k, v), 1)
     shapes = [(*x.shape[:2], count, x.shape[3]) for x in (k, v)]
     cut = k.shape[0] * k.shape[1] * count * k.shape[3]
@@ -148,7 +148,7 @@ def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class ByKeys:
-    """The passes of one rank by the steps of its plan."""
+    """The passes of one rank, step by step."""
 
     def __init__(self, plan: Plan, scheme: str) -> None:
         self._plan = plan
@@ -176,7 +176,7 @@ class ByKeys:
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """The result, its logarithms, and what the backward pass needs."""
+        """The result, its logarithms, and the tensors for the backward pass."""
         q, k, v = (_readable(each) for each in (q, k, v))
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
@@ -204,7 +204,7 @@ class ByKeys:
         return out, lse, (q, k, v, out, lse, *kept)
 
     def check_dropout(self) -> None:
-        """Raises where a kernel cannot drop the pairs that one process drops."""
+        """Raises if a kernel cannot drop the same pairs as one process drops."""
         for step in self._steps:
             for each in step.launches:
                 for name, first in (("queries", each.first_q), ("keys", each.first_k)):
@@ -307,5 +307,5 @@ def _part(each: Launch) -> Part:
 
 
 def _readable(x: Tensor) -> Tensor:
-    """The tensor, or a copy where a kernel cannot read a part of it."""
+    """The tensor, or a copy if kernels cannot read its parts."""
     return x if x.stride(3) == 1 or x.numel() == 0 else x.contiguous()

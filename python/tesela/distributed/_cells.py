@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a mask keeps of a sequence, cell by cell: the ground of a plan.
+"""Counts which pairs a mask keeps, cell by cell. Plans are made from these counts.
 
-The square of queries and keys is cut into cells. The analysis of masks says of each whether it is
-empty, full or partial, without looking at pairs (``python/src/KeptCells.cpp``).
+The square of queries and keys is cut into cells. The analysis of masks says for each cell whether
+it is empty, full or partial, without testing pairs (``python/src/KeptCells.cpp``).
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from tesela._variant import Variant
 from tesela.distributed._positions import Sizes, extent_of
 
 _CELLS: Final = 512
-"""Along an axis, as long as each rank has eight: so many are counted in some milliseconds."""
+"""Cells along an axis if each rank gets eight: they are counted in some milliseconds."""
 
 _MOST_CELLS: Final = 1024
-"""As long as each rank has two."""
+"""The most cells along an axis, if each rank gets two."""
 
 _CELLS_OF_RANK: Final = 8
 TILE: Final = 128
-"""Positions of a GPU's tile: ranges that begin at its multiples cut none."""
+"""Positions of a GPU's tile: a range that begins at a multiple does not cut a tile."""
 
 
 def cell_size(length: int, ranks: int) -> int:
-    """Positions of a cell: a multiple of a tile where the sequence is long enough.
+    """Positions of a cell: a multiple of the tile size if the sequence is long enough.
 
-    Where there is such a size, each rank can hold the same number of cells.
+    If possible, the size lets each rank hold the same number of cells.
     """
     few = _CELLS_OF_RANK * ranks
-    # A cell that is a tile leaves nothing to estimate.
+    # With cells of one tile each nothing is estimated.
     many = length // TILE if length // TILE <= _MOST_CELLS else _CELLS
     cells = max(2 * ranks, min(max(few, many), _MOST_CELLS))
     most = max(length // cells, 1)
@@ -48,14 +48,14 @@ def cell_size(length: int, ranks: int) -> int:
 
 
 class Counts(NamedTuple):
-    """The work of each cell, of all batches and heads together.
+    """The work of each cell, summed over batches and heads.
 
     Attributes:
-        rows: cells of queries.
-        columns: cells of keys.
-        work: u32 of each cell, row after row, summed over batches and heads: ``full`` where it is
-            full, less where it is partial, by a look at some pairs, and 0 where no pair is kept.
-        sums: of each row.
+        rows: the number of cells of queries.
+        columns: the number of cells of keys.
+        work: u32 for each cell, row after row. A full cell counts ``full`` for each head, a partial
+            cell less (estimated from a sample of pairs), an empty cell 0.
+        sums: the sum of each row.
     """
 
     rows: int
@@ -72,15 +72,15 @@ class Counts(NamedTuple):
 
 
 class CellMask:
-    """What a variant's mask keeps: an analysis for cells of one size, made once for a text.
+    """Which pairs a mask keeps: an analysis for cells of one size, made once for each text.
 
     Attributes:
-        cell: positions of a cell, along both axes.
+        cell: the positions of a cell, along both axes.
         full: the work of a full cell of one head.
-        deciding: the names of the parameters that the mask is computed from, also one that a score
-            with an infinity is.
-        tells_batches: whether batches may keep different pairs.
-        tells_heads: likewise of heads.
+        deciding: the names of the parameters from which the mask is computed. A parameter of a
+            score that can be -inf is one, too.
+        tells_batches: whether the kept pairs may differ between batches.
+        tells_heads: whether the kept pairs may differ between heads.
     """
 
     def __init__(self, variant: Variant, constants: tuple[tuple[str, float], ...], cell: int):
@@ -92,12 +92,12 @@ class CellMask:
         self.tells_batches, self.tells_heads = self._native.tells_apart
 
     def count(self, values: Mapping[str, Any], sizes: Sizes) -> Counts:
-        """Of each cell the work, of all batches and heads together.
+        """The work of each cell, summed over batches and heads.
 
         Args:
-            values: of the parameters, captured tensors on the host. Those that do not decide may
-                lack.
-            sizes: of the launch.
+            values: the values of the parameters, with captured tensors on the host. Parameters that
+                do not decide the mask may be missing.
+            sizes: the sizes of the launch.
 
         """
         given = self._complete(values, sizes)
@@ -106,7 +106,7 @@ class CellMask:
         return Counts(rows, columns, work, sums)
 
     def _complete(self, values: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-        """All parameters; for captured tensors that decide nothing stands one of the same shape."""
+        """All parameters. A missing captured tensor is replaced by one of the right shape."""
         given = {name: value for name, value in values.items() if value is not None}
         bound: dict[str, int] = {}
         for parameter in self._variant.parameters:

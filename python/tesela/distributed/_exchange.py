@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Messages between ranks: each is one flat tensor whose size both sides know from the plan."""
+"""Messages between ranks: flat tensors whose sizes both ranks know from the plan."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
 
 Message = tuple[int, Tensor]
-"""The other rank of the group, and what is sent, or where it arrives: contiguous."""
+"""The other rank of the group, and the contiguous tensor to send or to receive into."""
 
 
 class Pending:
-    """Messages under way."""
+    """Messages that are being sent and received."""
 
     def __init__(self, works: list[Any], kept: list[Tensor]) -> None:
         self._works = works
-        self._kept = kept  # what is sent must live until it is
+        self._kept = kept  # sent tensors must live until they are sent
 
     def wait(self) -> None:
-        """On the host until they have arrived; on a GPU the current stream waits, not the host."""
+        """Waits for the messages: on the host, or on a GPU as work of the current stream."""
         try:
             for work in self._works:
                 work.wait()
@@ -39,9 +39,10 @@ class Pending:
 
 
 def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
-    """Begins to send and receive. Empty messages are left out; both sides know that.
+    """Starts to send and to receive. Empty messages are left out; both ranks know that.
 
-    The group is connected (``_agree.connect``): a rank without messages does nothing here.
+    The group must be connected (``_agree.connect``), because a rank without messages does nothing
+    here.
     """
     operations = []
     kept = []
@@ -49,7 +50,7 @@ def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) 
         for peer, tensor in messages:
             if tensor.numel() == 0:
                 continue
-            # A backend need not know the element type.
+            # As bytes, because a backend may not support the element type.
             flat = tensor.view(-1).view(torch.uint8)
             kept.append(flat)
             operations.append(dist.P2POp(function, flat, group=group, group_peer=peer))
@@ -62,7 +63,7 @@ def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) 
 
 
 class _Gather(torch.autograd.Function):
-    """The whole of a tensor that is split over ranks."""
+    """Joins a tensor that is split over ranks."""
 
     @staticmethod
     def forward(ctx: Any, plan: Plan, x: Tensor, axis: int) -> Tensor:
@@ -96,32 +97,32 @@ class _Gather(torch.autograd.Function):
 
 
 def gather(plan: Plan, x: Tensor, axis: int) -> Tensor:
-    """As ``Plan.gather`` says."""
+    """See ``Plan.gather``."""
     connect(plan.group, x.device)
     whole: Tensor = _Gather.apply(plan, x, axis)
     return whole
 
 
 _SMALL = 1 << 16
-"""Bytes of what is sent whole: one round of messages is faster than two."""
+"""Bytes up to which a tensor is sent whole: one round of messages is then faster than two."""
 
 
 def sum_over_ranks(plan: Plan, x: Tensor, has: Sequence[bool]) -> Tensor:
-    """The sum of a tensor of ranks, on each of them. The same bits each time: in their order.
+    """Sums a tensor over the ranks, in their order, so that the bits are always the same.
 
-    Of a large one each rank sums a part, and sends that to the others; so a rank receives twice
-    the tensor at most, however many ranks there are.
+    For a large tensor each rank sums one part and sends the sum to the others. So a rank receives
+    at most twice the size of the tensor, for any number of ranks.
 
     Args:
-        plan: whose ranks.
-        x: this rank's.
-        has: which ranks have one; others' are zeros.
+        plan: the plan with the ranks.
+        x: this rank's tensor.
+        has: which ranks have a tensor; those of other ranks count as zeros.
     """
     rank, ranks = plan._own_rank(), plan.ranks
     others = [other for other in range(ranks) if other != rank]
     flat = x.contiguous().view(-1)
     is_small = flat.numel() * flat.element_size() <= _SMALL
-    # By rank that sums it.
+    # Part i is summed by rank i.
     parts = [flat] * ranks if is_small else list(flat.tensor_split(ranks))
     came = {
         other: parts[rank] if other == rank else torch.empty_like(parts[rank])

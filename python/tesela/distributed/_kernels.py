@@ -35,15 +35,15 @@ def _request(call: Call, part: Part, q: Tensor, k: Tensor) -> Request:
 def forward(
     call: Call, part: Part, q: Tensor, k: Tensor, v: Tensor, out: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """The result over these keys and its logarithms.
+    """The result over these keys, and its logarithms.
 
     Args:
-        call: what is the same for all launches.
-        part: where q and k begin.
-        q: ``[batch, heads, length, head dimension]``, a view; likewise k and v.
-        k: see q.
-        v: see q.
-        out: where the result is written; None: a new tensor.
+        call: the common data of all launches.
+        part: the positions at which q and k begin.
+        q: ``[batch, heads, length, head dimension]``, a view, like k and v.
+        k: the keys, with the same axes.
+        v: the values, with the same axes.
+        out: the tensor that receives the result; None: a new tensor.
     """
     given, lse = launch(q, k, v, _request(call, part, q, k), True, out)
     assert lse is not None
@@ -51,11 +51,11 @@ def forward(
 
 
 Dense = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]
-"""The gradient of the result, q, k, v, the result over all keys, its logarithms, their gradient."""
+"""(gradient of the result, q, k, v, result over all keys, its logarithms, their gradient)."""
 
 
 class Gradients:
-    """Sums of a pass's gradients that several launches add to, in float32."""
+    """Sums of the gradients of parameters over several launches, in float32."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -75,7 +75,7 @@ def backward(
     sums: Gradients,
     into: Sequence[Tensor | None] = (None, None, None),
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """The gradients of q, k and v by these pairs; those of parameters are added to ``sums``.
+    """The gradients of q, k and v from these pairs. Adds those of parameters to ``sums``.
 
     Args:
         call: see ``forward``.
@@ -93,11 +93,11 @@ def backward(
 
 
 def finished_values(call: Call, sums: Gradients, has: Sequence[bool]) -> list[Tensor]:
-    """The gradients of parameters, of all ranks where they are to be summed. All ranks call it.
+    """The gradients of parameters, summed over ranks if asked for. All ranks must call it.
 
     Args:
-        call: whose.
-        sums: of this rank.
+        call: the call.
+        sums: the sums of this rank.
         has: which ranks have launched kernels.
     """
     found = []

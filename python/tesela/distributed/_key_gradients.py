@@ -17,13 +17,13 @@ from tesela.distributed._partials import Rows
 
 
 class _Written:
-    """Which places of a tensor have been written: the first to come is copied, not added."""
+    """Which places of a tensor were written: the first gradient of a place is copied, not added."""
 
     def __init__(self) -> None:
-        self._ends: list[tuple[int, int]] = []  # ascending, not touching
+        self._ends: list[tuple[int, int]] = []  # sorted; the ranges do not touch
 
     def split(self, begin: int, end: int) -> Iterator[tuple[int, int, bool]]:
-        """Parts of the range, and whether each was written before; now all of it is."""
+        """Parts of the range, each with whether it was written before. Marks them as written."""
         at = begin
         for low, high in self._ends:
             if high <= at or low >= end:

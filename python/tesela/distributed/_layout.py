@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Who holds which tokens: ranges of the sequence for each rank.
+"""Layouts: which rank holds which tokens, as ranges of the sequence.
 
-The automatic layouts hand out whole cells (``_cells.py``). Each has an owner for each cell.
+The automatic layouts assign whole cells (``_cells.py``): they give the owner of each cell.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Final
 from tesela._errors import InvalidArgumentError
 
 Range = tuple[int, int]
-"""The first position, and the one behind the last."""
+"""The first position, and the position after the last."""
 
 Ranges = tuple[Range, ...]
-"""In ascending order, not empty, not touching."""
+"""Sorted ranges that are not empty and do not touch."""
 
 SQUARE: Final = 16
 """Positions along a side of the squares in which dropout's numbers are made: ranges of kernels with
@@ -28,23 +28,23 @@ LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "near", "balanced
 
 
 def contiguous(cells: int, ranks: int) -> list[int]:
-    """One run of cells a rank."""
+    """One run of cells for each rank."""
     return [cell * ranks // cells for cell in range(cells)]
 
 
 def zigzag(cells: int, ranks: int) -> list[int]:
-    """Two runs a rank, as far from the begin as from the end: balanced under a causal mask."""
+    """Two runs for each rank, at equal distances from the two ends: balanced for a causal mask."""
     chunks = [cell * 2 * ranks // cells for cell in range(cells)]
     return [min(chunk, 2 * ranks - 1 - chunk) for chunk in chunks]
 
 
 def striped(cells: int, ranks: int) -> list[int]:
-    """Cell after cell, to one rank after the other."""
+    """Cells in turn to each rank."""
     return [cell % ranks for cell in range(cells)]
 
 
 def by_work(work: Sequence[int], ranks: int) -> list[int]:
-    """One run of cells a rank, cut so that runs have the same work, not as many tokens."""
+    """One run of cells for each rank; the runs have equal work, not equal numbers of tokens."""
     total, done = sum(work), 0
     owners = []
     for each in work:
@@ -54,10 +54,11 @@ def by_work(work: Sequence[int], ranks: int) -> list[int]:
 
 
 def balanced(work: Sequence[int], ranks: int) -> list[int]:
-    """As many cells for each rank, so that no rank has much more work than another.
+    """The same number of cells for each rank, with similar work.
 
-    The cell with the most work goes first, each to the rank that has least and room (longest
-    processing time first; Graham, "Bounds on multiprocessing timing anomalies", 1969).
+    Cells are assigned in the order of their work, the largest first, each to the rank with the
+    least work that still has room ("longest processing time first"; Graham, "Bounds on
+    multiprocessing timing anomalies", 1969).
     """
     cells = len(work)
     room = [(cells + ranks - 1 - rank) // ranks for rank in range(ranks)]
@@ -73,7 +74,7 @@ def balanced(work: Sequence[int], ranks: int) -> list[int]:
 
 
 def ranges_of(owners: Sequence[int], cell: int, length: int, ranks: int) -> tuple[Ranges, ...]:
-    """The ranges of each rank, neighbouring cells joined."""
+    """The ranges of each rank. Neighbouring cells are joined."""
     found: list[list[Range]] = [[] for _ in range(ranks)]
     begin = 0
     for owner, run in groupby(owners):
@@ -85,10 +86,10 @@ def ranges_of(owners: Sequence[int], cell: int, length: int, ranks: int) -> tupl
 
 
 def checked(layout: Sequence[Sequence[Range]], length: int, ranks: int) -> tuple[Ranges, ...]:
-    """A caller's own ranges, sorted and joined.
+    """Ranges that the caller gave, sorted and joined.
 
     Raises:
-        InvalidArgumentError: a token has no rank, or two.
+        InvalidArgumentError: a token belongs to no rank, or to two.
     """
     if len(layout) != ranks:
         raise InvalidArgumentError(
@@ -130,7 +131,7 @@ def checked(layout: Sequence[Sequence[Range]], length: int, ranks: int) -> tuple
 
 
 def overlap(first: Ranges, second: Ranges) -> Ranges:
-    """The positions that both have."""
+    """The positions that are in both."""
     found: list[Range] = []
     i = j = 0
     while i < len(first) and j < len(second):
@@ -145,7 +146,7 @@ def overlap(first: Ranges, second: Ranges) -> Ranges:
 
 
 def joined(ranges: Sequence[Range]) -> Ranges:
-    """Sorted ranges that do not overlap, those that touch joined."""
+    """Sorted ranges without overlap; ranges that touch are joined."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if found and found[-1][1] == begin:
@@ -156,14 +157,14 @@ def joined(ranges: Sequence[Range]) -> Ranges:
 
 
 def tokens(ranges: Ranges) -> int:
-    """How many positions there are."""
+    """The number of positions."""
     return sum(end - begin for begin, end in ranges)
 
 
 def places(inner: Ranges, outer: Ranges) -> list[slice]:
-    """Where the positions of ``inner`` lie in a tensor that holds those of ``outer`` in order.
+    """Where the positions of ``inner`` are in a tensor with the positions of ``outer`` in order.
 
-    ``inner`` is part of ``outer``; each of its ranges lies within one.
+    ``inner`` is a part of ``outer``. Each range of ``inner`` lies within one range of ``outer``.
     """
     found = []
     place = 0

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How fast a machine computes and sends, and what a plan takes on it."""
+"""A model of how fast a machine computes and sends, and the predicted time of a plan on it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ SCHEMES: Final = ("gather", "ring", "heads")
 
 @dataclass(frozen=True)
 class Machine:
-    """What predictions are made with. The defaults are those of nodes of eight H200.
+    """The figures for predictions. The defaults are those of nodes of eight H200.
 
     Attributes:
-        flops: floating-point operations a second of the forward pass on full tiles.
-        ranks_per_node: that many neighbouring ranks share a node.
-        node_bandwidth: bytes a second that a rank receives from its node, in one direction.
-        network_bandwidth: likewise from other nodes.
-        latency: seconds of a message.
-        launch: seconds that a launch takes besides its tiles: its start, the copies beside it, and
-            multiprocessors without work at its end.
-        memory_bandwidth: bytes a second of a rank's own memory.
+        flops: floating-point operations per second of the forward pass on full tiles.
+        ranks_per_node: the number of neighbouring ranks on one node.
+        node_bandwidth: bytes per second that a rank receives from its node, in one direction.
+        network_bandwidth: bytes per second that a rank receives from other nodes.
+        latency: seconds for each message.
+        launch: seconds of a launch besides its tiles: its start, the copies around it, and
+            multiprocessors that are idle at its end.
+        memory_bandwidth: bytes per second of a rank's own memory.
     """
 
     flops: float = 750e12
@@ -39,15 +39,15 @@ class Machine:
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a call besides its length.
+    """The sizes of a call, without its length.
 
     Attributes:
-        batch: sequences.
-        heads: of queries.
-        kv_heads: of keys and values.
-        head_dim: of queries and keys.
-        head_dim_v: of values.
-        element_bytes: of an element of q, k and v.
+        batch: the number of sequences.
+        heads: the number of query heads.
+        kv_heads: the number of key/value heads.
+        head_dim: the head dimension of queries and keys.
+        head_dim_v: the head dimension of values.
+        element_bytes: the size of an element of q, k and v.
     """
 
     batch: int = 1
@@ -59,7 +59,7 @@ class Shape:
 
     @property
     def key_bytes(self) -> int:
-        """Of a token's keys and values."""
+        """Bytes of one token's keys and values."""
         return self.batch * self.kv_heads * (self.head_dim + self.head_dim_v) * self.element_bytes
 
     @property
@@ -69,20 +69,20 @@ class Shape:
 
     @property
     def query_bytes(self) -> int:
-        """Of a token's queries and results."""
+        """Bytes of one token's queries and results."""
         return self.batch * self.heads * (self.head_dim + self.head_dim_v) * self.element_bytes
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a forward pass takes by one scheme.
+    """The predicted forward pass of one scheme.
 
     Attributes:
-        scheme: its name.
-        seconds: of the slowest rank; infinite where the scheme cannot be.
-        efficiency: the share of the time in which the ranks' kernels would do all work, were it
-            spread evenly and nothing sent.
-        why: how the time came about, or why the scheme cannot be.
+        scheme: the name of the scheme.
+        seconds: the time of the slowest rank; infinite if the scheme is not possible.
+        efficiency: the time that all work would take, spread evenly over the ranks and without
+            sending, over ``seconds``.
+        why: the parts of the time, or why the scheme is not possible.
     """
 
     scheme: str
@@ -101,17 +101,17 @@ def predict(
     held: Tensor,
     launches: Tensor,
 ) -> Prediction:
-    """The time of a forward pass.
+    """Predicts a forward pass.
 
     Args:
         scheme: one of ``SCHEMES``.
-        machine: what it runs on.
-        shape: the call's sizes.
+        machine: the machine.
+        shape: the sizes of the call.
         pairs: kept pairs of queries and keys of all heads, float64 ``[ranks, ranks of keys]``.
-        received: tokens whose keys a rank needs of another, likewise.
-        touched: tokens of a rank that need keys of another, likewise.
-        held: tokens of each rank.
-        launches: how many each rank makes, where it has all its keys.
+        received: tokens whose keys a rank needs from another one, float64 ``[ranks, ranks]``.
+        touched: tokens of a rank that need keys of another one, float64 ``[ranks, ranks]``.
+        held: the number of tokens of each rank.
+        launches: the number of launches of each rank when it has all keys.
     """
     ranks = len(held)
     total = float(pairs.sum()) * shape.pair_flops / machine.flops
@@ -125,7 +125,7 @@ def predict(
             return Prediction(
                 scheme,
                 *(float("inf"), 0.0),
-                f"{shape.kv_heads} kv heads cannot be dealt to {ranks} ranks",
+                f"{shape.kv_heads} kv heads cannot be divided among {ranks} ranks",
             )
         share = (shape.key_bytes + shape.query_bytes) / ranks
         sending = share * held.max() * (1 / bandwidth).fill_diagonal_(0).sum(1).max()
@@ -141,12 +141,12 @@ def predict(
             seconds = float(arriving[busiest] + computing[busiest])
             why = _times(float(computing[busiest]), float(arriving[busiest]))
         else:
-            # Step t computes with the keys of the rank t before, while the next ones arrive.
+            # Step t computes with the keys of the rank t places before, while the next keys arrive.
             steps = torch.arange(ranks, device="cpu")
             owner = (steps[:, None] - steps[None, :]) % ranks
             computing = compute.gather(1, owner)
             is_step = computing > 0
-            # Its own keys come first; later results are joined to the rows, in float32.
+            # A rank's own keys come first. Later results are merged into the rows, in float32.
             merge = 26 * touched.gather(1, owner) * shape.batch * shape.heads * shape.head_dim_v
             merge[:, 0] = 0
             computing = computing + is_step * (machine.launch + merge / machine.memory_bandwidth)

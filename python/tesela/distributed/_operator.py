@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators of compiled code: tesela::distributed_attention, and that of its gradients.
+"""Operators for compiled code: tesela::distributed_attention, and the operator of its gradients.
 
-torch.compile cannot look into a plan, nor into messages between ranks. So a call is one operator of
-its graph. The plan comes as a tensor with its number, which a graph takes as an argument: another
-plan, as of a batch with other documents, compiles nothing.
+torch.compile cannot trace plans and messages between ranks. So a call is one operator in its graph.
+The plan is passed as a tensor with its number, which is an argument of the graph. Another plan,
+such as one for other documents, needs no new compilation.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _REQUEST: Final = (
     "Tensor plan, str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, "
     "Tensor[] tensors, float? scale, bool return_lse, bool sum_gradients, str[] wanted"
 )
-"""Of both operators. An empty variant: the plan's. wanted: whose gradients are asked for, by the
-names of parameters and those of ``DENSE``."""
+"""The common arguments of both operators. An empty variant means the plan's variant. ``wanted``
+has the names of the parameters whose gradients are needed, and names of ``DENSE``."""
 
 DENSE: Final = ("dense.q", "dense.k", "dense.v")
-"""What q, k and v are called among what is wanted. A parameter may be called v, but has no dot."""
+"""The names of q, k and v in ``wanted``. A parameter may be called v, but its name has no dot."""
 
 _TENSORS: Final = 5
-"""The place of ``tensors`` in a request."""
+"""The index of ``tensors`` in a request."""
 
 for _schema in (
     f"distributed_attention(Tensor q, Tensor k, Tensor v, {_REQUEST}) -> (Tensor, Tensor)",
-    # Of q, k, v and of the parameters among what is wanted, in the order of tensor_names.
+    # The gradients of q, k, v and of the parameters in ``wanted``, in the order of tensor_names.
     "distributed_attention_backward(Tensor? grad, Tensor? grad_of_lse, Tensor q, Tensor k, "
     f"Tensor v, Tensor out, Tensor lse, {_REQUEST}) -> Tensor[]",
 ):
@@ -58,7 +58,7 @@ BACKWARD: Final = torch.ops.tesela.distributed_attention_backward.default
 
 
 def number_of(plan: Plan) -> Tensor:
-    """A tensor with a number by which the operators find the plan, as long as it lives."""
+    """A tensor with a number, by which the operators find the plan while it exists."""
     number = next(_numbers)
     _plans[number] = plan
     return torch.tensor(number, device="cpu")
@@ -68,8 +68,8 @@ def _plan_of(number: Tensor) -> Plan:
     found = _plans.get(int(number.item()))
     if found is None:
         raise InvalidArgumentError(
-            "compiled code runs by a plan that is no more: keep the plan until the backward pass "
-            "of what was computed by it has run"
+            "compiled code uses a plan that no longer exists: keep the plan until the backward "
+            "pass has run"
         )
     return found
 
@@ -85,9 +85,10 @@ def attention(
     sum_gradients: bool,
     parameters: Mapping[str, Any],
 ) -> tuple[Tensor, Tensor]:
-    """What compiled code calls: the operator. q, k and v are [batch, heads, tokens, dimension]."""
+    """Calls the operator. q, k and v are [batch, heads, tokens, dimension]."""
     if variant is None:
-        # The plan has the values that decide its mask; as arguments they would be compared anew.
+        # The plan has the values that decide its mask. As arguments they would be compared in each
+        # call.
         names = {name: value for name, value in parameters.items() if value is not None}
         tensors = {name: value for name, value in names.items() if isinstance(value, Tensor)}
         numbers = {name: value for name, value in names.items() if name not in tensors}
@@ -106,7 +107,7 @@ def attention(
 
 
 class _Wanted:
-    """What an operator is asked for, of its arguments."""
+    """The arguments of an operator, unpacked."""
 
     def __init__(self, q: Tensor, k: Tensor, v: Tensor, request: Sequence[Any]) -> None:
         from tesela.distributed._attention import Arguments, prepare
@@ -126,7 +127,7 @@ class _Wanted:
         self._prepare = prepare
 
     def prepared(self, is_compared: bool) -> tuple[Any, Any, Any]:
-        """The call, its scheme, and q, k and v. All ranks ask for it alike."""
+        """The call, its scheme, and q, k and v. All ranks must call it."""
         return self._prepare(self._arguments, is_compared)
 
 
@@ -155,7 +156,7 @@ def _backward(grad: Tensor | None, grad_of_lse: Tensor | None, *arguments: Any) 
 
 
 def _laid_out(x: Tensor, like: Tensor) -> Tensor:
-    """The tensor with the strides of another one, which compiled code counts on."""
+    """The tensor with the strides of ``like``, which compiled code expects."""
     return x if x.stride() == like.stride() else like.copy_(x)
 
 
@@ -167,7 +168,7 @@ def _fake_backward(grad: Any, grad_of_lse: Any, *arguments: Any) -> list[Tensor]
     q, k, v, _, _, *request = arguments
     names, tensors, wanted = request[_TENSORS - 1], request[_TENSORS], request[-1]
     learned = [x for name, x in zip(names, tensors, strict=True) if name in wanted]
-    # Those of parameters have no gaps, and their axes in order, however the parameter lies.
+    # Gradients of parameters are contiguous, whatever the parameter's strides are.
     return [*map(torch.empty_like, (q, k, v)), *(x.new_empty(x.shape) for x in learned)]
 
 
@@ -190,7 +191,7 @@ def _gradients(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tup
     of_dense = [x if name in wanted else None for name, x in zip(DENSE, found[:3], strict=True)]
     learned = iter(found[3:])
     of_tensors = [next(learned) if name in wanted else None for name in request[_TENSORS - 1]]
-    # PyTorch takes an empty list for one of tensors.
+    # PyTorch requires an empty list for an argument that is a list without tensors.
     of_request: list[Any] = [[] if each == [] else None for each in ctx.request]
     of_request[_TENSORS] = of_tensors
     return (*of_dense, *of_request)

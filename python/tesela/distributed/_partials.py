@@ -1,9 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What several kernels give for the same rows, joined as it comes.
+"""Joins results of several kernels for the same rows, one after another.
 
-The first kernel of a range of queries gives all of its rows, and its bits stay where no other adds
-to them. Later ones give those rows alone that keep some of their keys; so many are float32.
+The first kernel of a range of queries gives all of its rows. If no other kernel adds to a row, its
+bits stay. Later kernels give only the rows that keep some of their keys; only these rows are
+float32.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from torch import Tensor
 
 
 class Rows:
-    """Rows of a tensor ``[batch, heads, rows, ...]``, in float32 as far as several add to them."""
+    """Rows of a tensor ``[batch, heads, rows, ...]``; in float32 if several kernels add."""
 
     def __init__(self, base: Tensor) -> None:
         self._base = base
         self._begin = self._end = 0
-        self._sum: Tensor | None = None  # of the rows between
+        self._sum: Tensor | None = None  # the rows from _begin to _end
 
     def over(self, begin: int, end: int) -> Tensor:
         """These rows in float32, to be changed in place."""
@@ -49,35 +50,35 @@ class Rows:
         return self._base[:, :, begin:end].to(torch.float32, copy=True)
 
     def finish(self) -> None:
-        """Puts the sums into the tensor, rounded to its type."""
+        """Writes the sums into the tensor, rounded to its type."""
         if self._sum is not None:
             self._base[:, :, self._begin : self._end] = self._sum
             self._sum = None
 
 
 class Partials:
-    """Results over parts of the keys of one range of queries, and their logarithms."""
+    """Results over parts of the keys for one range of queries, and their logarithms."""
 
     def __init__(self, out: Tensor, lse: Tensor) -> None:
-        """With the first part, which has all rows; both are changed in place.
+        """Begins with the first part, which has all rows. Both tensors are changed in place.
 
         Args:
             out: ``[batch, heads, rows, head dimension]``.
-            lse: its logarithms, float32 ``[batch, heads, rows]``; -inf where a row has no key.
+            lse: the logarithms, float32 ``[batch, heads, rows]``; -inf for a row without keys.
         """
         self._rows, self._lse = Rows(out), lse
 
     def add(self, first: int, out: Tensor, lse: Tensor) -> None:
-        """Joins another part, of the rows from ``first`` on."""
+        """Joins another part, whose rows begin at ``first``."""
         end = first + out.shape[2]
         of_rows = self._lse[:, :, first:end]
         joined = torch.logaddexp(of_rows, lse)
-        # A row without keys in either part: -inf - -inf would be NaN. One with NaN stays so.
+        # For a row without keys in both parts, -inf - -inf would be NaN. A row with NaN keeps it.
         reference = joined.masked_fill(joined == -torch.inf, 0)
         before, now = ((each - reference).exp().unsqueeze(-1) for each in (of_rows, lse))
         self._rows.over(first, end).mul_(before).addcmul_(out.float(), now)
         of_rows.copy_(joined)
 
     def finish(self) -> None:
-        """Puts the joined rows into the first part's result."""
+        """Writes the joined rows into the first part's result."""
         self._rows.finish()

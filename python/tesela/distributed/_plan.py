@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The plan: who holds which tokens, whose keys a rank needs, and how much work it has."""
+"""Plans: which rank holds which tokens, whose keys it needs, and how much work it has."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tesela.distributed._values import is_equal, of_torch, on_host, version_of
 
 
 class Plan:
-    """How a sequence is split over ranks, for one mask. Made by :func:`plan`; it prints itself.
+    """How a sequence is split over ranks, for one mask. Made by :func:`plan`; prints as a report.
 
     Attributes:
         variant: the variant, with the values that the plan was made for.
@@ -86,16 +86,16 @@ class Plan:
 
     @property
     def ranks(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return len(self.ranges)
 
     @property
     def cell(self) -> int:
-        """Positions of a cell, of which the plan knows whether pairs are kept."""
+        """Positions of a cell. The plan knows for each cell whether pairs are kept."""
         return self._mask.cell
 
-    # What is computed of it is computed when it is asked for: a step with new documents needs the
-    # ranges and what its own rank sends, not the rest.
+    # These properties are computed on demand: a step with new documents only needs the ranges and
+    # what its own rank sends.
 
     @cached_property
     def held(self) -> Tensor:
@@ -122,9 +122,9 @@ class Plan:
 
     @cached_property
     def pairs(self) -> Tensor:
-        """The work: kept pairs of rank r's queries and rank o's keys, of all batches and heads.
+        """The kept pairs of rank r's queries and rank o's keys, over all batches and heads.
 
-        Partial cells count by a look at some pairs. float64 ``[ranks, ranks of keys]``.
+        Partial cells are estimated from a sample of pairs. float64 ``[ranks, ranks of keys]``.
         """
         of_cells = (
             self.work_of_cells / self._mask.full * self._lengths[:, None] * self._lengths[None, :]
@@ -203,12 +203,12 @@ class Plan:
 
     @property
     def work(self) -> Tensor:
-        """Kept tiles of 128 x 128 pairs of each rank."""
+        """The work of each rank, in kept tiles of 128 x 128 pairs."""
         return self.pairs.sum(1) / TILE**2
 
     @property
     def imbalance(self) -> float:
-        """The work of the busiest rank by the mean."""
+        """The work of the busiest rank over the mean."""
         work = self.work
         return float(work.max() / work.mean()) if float(work.sum()) else 1.0
 
@@ -223,7 +223,7 @@ class Plan:
         return max(keys[0], low * self.cell), min(keys[1], high * self.cell)
 
     def queries_between(self, queries: Range, keys: Range) -> Range:
-        """The part of ``queries`` outside of which none keeps a pair with a key of ``keys``."""
+        """The part of ``queries`` that has all pairs kept with ``keys``, rounded to cells."""
         first, last = queries[0] // self.cell, (queries[1] - 1) // self.cell
         columns = self._cells_of(keys)
         kept = (self.work_of_cells[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
@@ -238,7 +238,7 @@ class Plan:
 
     @cached_property
     def launches(self) -> Tensor:
-        """How many kernels each rank launches where it has all keys that it needs."""
+        """The number of kernels that each rank launches when it has all keys that it needs."""
         counts = [
             max(
                 len(ranges),
@@ -264,10 +264,10 @@ class Plan:
         return shape.batch * shape.heads / counted if counted else 1.0
 
     def predictions(self, shape: Shape | None = None) -> list[Prediction]:
-        """What a forward pass is predicted to take, by each scheme; the fastest first.
+        """The predicted forward pass of each scheme, the fastest first.
 
         Args:
-            shape: of the call; None: that of the plan.
+            shape: the sizes of the call; None: those of the plan.
         """
         found = [self._prediction(scheme, shape or self.shape) for scheme in SCHEMES]
         return sorted(found, key=lambda each: each.seconds)
@@ -282,17 +282,17 @@ class Plan:
         )
 
     def choice(self, shape: Shape | None = None) -> Prediction:
-        """The scheme that a call of this shape takes, and why."""
+        """The scheme for a call of this shape, with its prediction."""
         if self.scheme == "auto":
             return self.predictions(shape)[0]
         return self._prediction(self.scheme, shape or self.shape)
 
     def scheme_for(self, shape: Shape, drops: bool = False) -> str:
-        """That of ``choice``, remembered: a model asks for the same again in each layer.
+        """The name of ``choice``'s scheme, cached, because a model asks again in each layer.
 
         Args:
-            shape: of the call.
-            drops: whether it has dropout, which there is not by "heads".
+            shape: the sizes of the call.
+            drops: whether the call has dropout, which "heads" does not support.
         """
         if self.scheme != "auto":
             return self.scheme
@@ -304,18 +304,18 @@ class Plan:
         return found
 
     def steps(self, scheme: str) -> tuple[Step, ...]:
-        """What this rank does by a scheme that moves keys."""
+        """The steps of this rank for a scheme that moves keys."""
         found = self._steps.get(scheme)
         if found is None:
             found = self._steps[scheme] = steps_of(self, scheme)
         return found
 
     def shard(self, x: Tensor, axis: int = 2) -> Tensor:
-        """This rank's part of a tensor that has the whole sequence, in the plan's order.
+        """This rank's part of a tensor of the whole sequence, in the plan's order.
 
         Args:
-            x: with ``length`` elements along ``axis``.
-            axis: of the sequence; 2: that of ``[batch, heads, length, head dimension]``.
+            x: a tensor with ``length`` elements along ``axis``.
+            axis: the axis of the sequence; 2 is that of ``[batch, heads, length, head dimension]``.
 
         Raises:
             InvalidArgumentError: the axis has another length, or the plan has no rank.
@@ -326,16 +326,16 @@ class Plan:
         return torch.cat(parts or [x.narrow(axis, 0, 0)], axis)
 
     def positions(self, device: Any = None) -> Tensor:
-        """The positions of this rank's tokens, int64: what rotary embeddings are computed of."""
+        """The positions of this rank's tokens, int64, such as for rotary embeddings."""
         ranges = self.ranges[self._own_rank()]
         parts = [torch.arange(begin, end, device=device) for begin, end in ranges]
         return torch.cat(parts) if parts else torch.empty(0, dtype=torch.int64, device=device)
 
     def gather(self, x: Tensor, axis: int = 2) -> Tensor:
-        """The whole of a tensor of which each rank has its part. All ranks call it.
+        """Joins a tensor of which each rank has a part. All ranks must call it.
 
-        Its gradient is that of a tensor that each rank has whole and uses alike: a rank's part of
-        its own gradient.
+        The gradient assumes that each rank uses the whole tensor in the same way. So a rank's
+        gradient is its part of the gradient of the whole.
         """
         from tesela.distributed._exchange import gather
 
@@ -345,8 +345,8 @@ class Plan:
     def _own_rank(self) -> int:
         if self.rank is None:
             raise InvalidArgumentError(
-                "the plan was made without a process group, to be looked at: make it with group=, "
-                "or where torch.distributed is initialised, to run by it"
+                "the plan was made without a process group and can only be printed: to run it, "
+                "make it with group=, or after torch.distributed.init_process_group"
             )
         return self.rank
 
@@ -358,13 +358,14 @@ class Plan:
             )
 
     def check_values(self, given: Mapping[str, Any]) -> None:
-        """Raises where a value that decides the mask is not the one that the plan was made for.
+        """Raises if a value that decides the mask is not the one for which the plan was made.
 
-        Values are compared number by number with the plan's own copy. Only the plan's own tensor on
-        a GPU, which that would wait for, is known by PyTorch's count of changes.
+        Values are compared element by element with the plan's copy. There is one exception: if the
+        value is the plan's own tensor on a GPU, PyTorch's counter of changes is compared, because
+        reading the tensor would wait for the GPU.
 
         Args:
-            given: of a call, by name.
+            given: the values of the call, by name.
         """
         for name, decided in self._decided.items():
             value = given.get(name)
@@ -380,24 +381,24 @@ class Plan:
                 )
             if not is_same:
                 raise InvalidArgumentError(
-                    f"'{name}' decides which pairs are kept, and its value is another one than "
-                    "that which the plan was made for: make a plan for this one"
+                    f"'{name}' decides which pairs are kept, and its value differs from the one "
+                    "that the plan was made for: make a plan for this value"
                 )
 
     def value_on(self, name: str, value: Any, device: torch.device) -> Any:
-        """A parameter's value as kernels on the device read it.
+        """A parameter's value for kernels on the device.
 
         Args:
-            name: of the parameter.
-            value: which ``check_values`` has seen.
-            device: of q, k and v.
+            name: the name of the parameter.
+            value: a value that ``check_values`` has accepted.
+            device: the device of q, k and v.
         """
         value = of_torch(value)
         if not isinstance(value, Tensor) or value.dim() == 0 or value.device == device:
             return value
         if name not in self._decided or value.requires_grad or not value.is_cpu:
             return value.to(device)
-        # These numbers are the plan's: one copy serves all layers.
+        # The value is the plan's, so one copy serves all layers.
         key = (name, value.dtype, device)
         found = self._copies.get(key)
         if found is None:
@@ -405,7 +406,7 @@ class Plan:
         return found
 
     def check_sizes(self, sizes: Sizes) -> None:
-        """Raises where the numbers of batches or heads decide, and are others than the plan's."""
+        """Raises if the mask depends on the batch or the head, and their numbers differ."""
         for decides, what, names in (
             (self._mask.tells_batches, "batch", ("B",)),
             (self._mask.tells_heads, "heads", ("H", "Hkv")),
@@ -421,7 +422,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """The same for two plans by which ranks can run together, else another."""
+        """Two plans have the same digest if and only if ranks can run together with them."""
         made = hashlib.sha256()
         constants = self.variant._arguments({})[1]
         made.update(repr((self.variant.text, constants, self._sizes.Sq, self.cell)).encode())
@@ -463,39 +464,42 @@ def plan(
 ) -> Plan:
     """Splits a sequence over the ranks of a group, for one mask.
 
-    Every rank calls it with the same arguments, and gets the same plan; nothing is sent.
+    Every rank must call it with the same arguments. It gets the same plan; nothing is sent.
 
     Args:
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
-        length: tokens of the sequence, queries and keys alike.
-        group: of torch.distributed; None: all of its processes. A rank is a place in the group.
-        ranks: instead of a group: a plan for so many, to be looked at.
-        layout: "contiguous", one range a rank; "zigzag", two; "striped", cell after cell;
-            "balanced", cells by their work, as many for each; "near", the same, and near to the
-            keys that they need; "work", one range a rank, as long as it has its share of the work;
-            "search", of "contiguous", "zigzag" and "near" the fastest by prediction whose busiest
-            rank has at most 1.05 of the mean work; where none has, "balanced", then "striped", or
-            the most even of all. Or the ranges themselves: a list of (begin, end) for each rank.
-        scheme: how keys come to the queries. "gather": those that a rank needs, all before its
-            kernels; "ring": rank by rank, while kernels run; "heads": queries and keys are dealt
-            anew, each rank has some heads of all tokens; "auto": what is predicted to be fastest
-            for a call's sizes.
-        batch: sequences; None: what the shapes of captured tensors tell, else 1.
-        heads: of queries; None: likewise. They matter where the mask tells heads apart, and for
-            predictions. Where neither says how many there are, predictions take 32, and 8 of keys
-            and values.
-        kv_heads: of keys and values; None: as heads.
-        head_dim: for predictions, and so are the next three.
-        head_dim_v: None: as head_dim.
-        dtype: of q, k and v.
-        machine: what predictions are made with.
-        cell: tokens of a cell, of which it is known whether pairs are kept; None: an eighth of a
-            rank's tokens, a multiple of 128 where these are many.
-        parameters: values of the variant's parameters. The mask's are needed; the plan keeps a
-            copy of these on the host.
+        length: the number of tokens of the sequence, for queries and keys.
+        group: a group of torch.distributed; None: all processes. Ranks are counted within the
+            group.
+        ranks: the number of ranks, in place of a group; such a plan is only for inspection.
+        layout: "contiguous": one range for each rank. "zigzag": two ranges for each rank.
+            "striped": cells in turn. "balanced": the same number of cells for each rank, with
+            similar work. "near": the same, and near to the keys that the rank needs. "work": one
+            range for each rank, with equal work. "search": of "contiguous", "zigzag" and "near" the
+            one with the fastest prediction, among those whose busiest rank has at most 1.05 of the
+            mean work; if there is none, "balanced", then "striped", or the most even of all. Or the
+            ranges themselves: a list of (begin, end) for each rank.
+        scheme: how keys are moved to the queries. "gather": a rank gets all keys that it needs
+            before its kernels. "ring": rank by rank, while kernels run. "heads": queries and keys
+            are exchanged, so that each rank has some heads of all tokens. "auto": the scheme with
+            the fastest prediction for a call's sizes.
+        batch: the number of sequences; None: from the shapes of captured tensors, or 1.
+        heads: the number of query heads; None: from the shapes of captured tensors. It matters for
+            predictions, and if the mask depends on the head. If it is not known, predictions use
+            32, and 8 kv heads.
+        kv_heads: the number of key/value heads; None: heads.
+        head_dim: the head dimension of queries and keys. This and the next three are only for
+            predictions.
+        head_dim_v: the head dimension of values; None: head_dim.
+        dtype: the type of q, k and v.
+        machine: the figures for predictions.
+        cell: the number of tokens of a cell; the plan knows for each cell whether pairs are kept.
+            None: an eighth of a rank's tokens, as a multiple of 128 if a rank has many.
+        parameters: values of the variant's parameters. Those that decide the mask are required; the
+            plan keeps a copy of them on the host.
 
     Raises:
-        InvalidArgumentError: a value does not fit, or one that the mask is computed from lacks.
+        InvalidArgumentError: a value is not accepted, or one that decides the mask is missing.
     """
     if callable(variant) and not isinstance(variant, Variant):
         variant, parameters = variant_of(variant, **parameters), {}
@@ -511,17 +515,19 @@ def plan(
         if not dist.is_initialized():
             raise InvalidArgumentError(
                 "there is no process group: call torch.distributed.init_process_group before, or "
-                "pass ranks= for a plan that is only looked at"
+                "pass ranks= for a plan that is only printed"
             )
         ranks, rank = dist.get_world_size(group), dist.get_rank(group)
         if rank < 0:
-            raise InvalidArgumentError("this process is not in the group: only its ranks plan")
+            raise InvalidArgumentError(
+                "this process is not in the group: call plan only on the group's ranks"
+            )
     elif group is not None:
         raise InvalidArgumentError("both group and ranks are given: pass one of them")
     if ranks < 1 or length < 0:
         raise InvalidArgumentError(
-            f"length is {length} and ranks is {ranks}: there is at least one rank, and no length "
-            "below 0"
+            f"length is {length} and ranks is {ranks}: ranks must be at least 1, and length at "
+            "least 0"
         )
     found = extents(whole, whole.bound, B=batch, H=heads, Hkv=kv_heads, Sq=length, Sk=length)
     sizes = Sizes(**{name: found[name] for name in Sizes._fields})
@@ -549,6 +555,6 @@ def plan(
 
 
 def _deciding(whole: Variant, mask: CellMask) -> dict[str, Any]:
-    """The values that decide the mask, defaults too."""
+    """The values that decide the mask, including defaults."""
     defaults = {each.name: each.default for each in whole.parameters}
     return {name: whole.bound.get(name, defaults[name]) for name in mask.deciding}

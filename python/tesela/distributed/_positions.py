@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A variant for a part of the sequence and of the heads: its text, with global positions in it.
+"""Rewrites a variant so that it computes a part of the sequence and of the heads.
 
-A kernel counts queries, keys and heads from 0. The text of a placed variant adds where the part
-begins, so that mask, score, sink and reads of captured tensors see what they would see in one
-launch over everything:
+A kernel counts queries, keys and heads from 0. The text of a placed variant adds the first position
+of the part. So mask, score, sink and reads of captured tensors see the same as in one launch over
+everything:
 
     attention alibi(slope: f32[H]) {
       mask  = q >= k
@@ -52,14 +52,14 @@ _VIEWED: Final = ("i32", "bool")
 
 
 class Part(NamedTuple):
-    """Which part of everything a launch computes.
+    """The part that a launch computes.
 
     Attributes:
         first_q: the position of its first query.
-        first_k: that of its first key.
+        first_k: the position of its first key.
         first_h: its first query head.
         first_hkv: its first key/value head.
-        counts_sink: whether it adds the sink to its rows; of all parts of a row one does.
+        counts_sink: whether it adds the sink to its rows. Exactly one part of a row's keys does.
     """
 
     first_q: int
@@ -70,7 +70,7 @@ class Part(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """The sizes of everything, by the names that a text has for them."""
+    """The sizes of the whole call, under the language's names."""
 
     B: int
     H: int
@@ -104,7 +104,7 @@ class Placed:
     """A variant that computes parts of a launch.
 
     Attributes:
-        variant: the placed variant, with the values that the whole one is bound to.
+        variant: the placed variant, bound to the values of the whole one.
         text: its text.
     """
 
@@ -115,7 +115,7 @@ class Placed:
         self._taken = set(_TOKENS.findall(whole.text))
         text = self._text(whole.text)
         self.text = text
-        # A text that was placed before has its kernels still.
+        # A text that was placed before still has its kernels.
         self.variant = variant(text, **whole.bound)
 
     def values(
@@ -151,9 +151,9 @@ class Placed:
         return "sink" in self._names
 
     def check_captures(self, values: Mapping[str, Any], sizes: Sizes) -> None:
-        """Raises where a captured tensor's shape is not that of everything.
+        """Raises if a captured tensor does not have the shape for the whole call.
 
-        The launches themselves cannot tell: they know the part, not the whole.
+        A launch cannot check this, because it only knows the part.
         """
         for parameter in self.whole.parameters:
             tensor = values.get(parameter.name)
@@ -161,7 +161,7 @@ class Placed:
                 continue
             shape = tuple(tensor.shape)
             if len(shape) != len(parameter.shape):
-                continue  # the launch says it
+                continue  # the launch reports it
             for axis, text in enumerate(parameter.shape):
                 expected = extent_of(text, sizes)
                 if expected is not None and shape[axis] != expected:
@@ -180,7 +180,7 @@ class Placed:
         return placed_head + placed_body
 
     def _name(self, word: str, name: str) -> str:
-        """The parameter that stands for what ``word`` lacks, with a name of its own."""
+        """The parameter that is added to ``word``, with a name that is not used yet."""
         found = self._names.get(word)
         if found is None:
             found = self._names[word] = self._free(name)
@@ -330,12 +330,12 @@ def _indices_behind(tokens: list[str], place: int) -> list[list[int]]:
 
 
 def _before(tokens: list[str], number: int) -> str:
-    """The last token before that one which is no space."""
+    """The last token before this one that is not blank."""
     return next((each for each in reversed(tokens[:number]) if not each.isspace()), "")
 
 
 def extent_of(text: str, sizes: Sizes) -> int | None:
-    """An extent of the form [number *] name [(+ | -) number]; None: the shape binds the name."""
+    """The value of [number *] name [(+ | -) number]; None if the tensor's shape binds name."""
     match = re.match(r"(?:(\d+)\s*\*\s*)?([A-Za-z_]\w*)\s*(?:([+-])\s*(\d+))?\Z", text)
     if match is None:
         return int(text) if text.isdigit() else None
@@ -347,11 +347,11 @@ def extent_of(text: str, sizes: Sizes) -> int | None:
 
 
 _placed: dict[str, Placed] = {}
-"""By the whole variant's text; their values do not matter."""
+"""By the text of the whole variant; values do not matter."""
 
 
 def placed(whole: Variant) -> Placed:
-    """The variant for parts. Made once for a text."""
+    """The variant for parts. It is made once for each text."""
     found = _placed.get(whole.text)
     if found is None:
         found = _placed.setdefault(whole.text, Placed(variant(whole.text)))

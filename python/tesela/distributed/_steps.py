@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What one rank does with a plan: in which steps keys arrive, and which kernels run in each.
+"""The steps of one rank: in which step keys arrive, and which kernels run in it.
 
 A step has the keys of some ranks in one tensor, in ascending order. In "gather" one step has all
 keys that the rank needs of others. Before it comes one of queries that need the rank's own keys
@@ -31,8 +31,8 @@ class Launch(NamedTuple):
             others those alone that may keep some of the keys.
         keys: where the keys lie in the step's.
         first_q: the position of the first query.
-        first_k: that of the first key.
-        counts_sink: whether it adds the rows' sinks.
+        first_k: the position of the first key.
+        counts_sink: whether the kernel adds the rows' sinks.
     """
 
     group: int
@@ -44,7 +44,7 @@ class Launch(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Keys that are there at once, and the kernels over them.
+    """Keys that are available at the same time, and the kernels over them.
 
     Attributes:
         sends: (rank, where the keys lie that it needs of ours) of each rank that gets some.
@@ -180,7 +180,7 @@ def _step(
 def _launches(
     plan: Plan, groups: Sequence[_Group], runs: Ranges, begun: set[int], is_first: bool
 ) -> tuple[Launch, ...]:
-    """The kernels over the keys of ``runs``. Of all that a row meets the first adds its sink."""
+    """The kernels over the keys of ``runs``. For each row the first kernel adds the sink."""
     found = []
     for number, queries, row, _ in groups:
         pairs = []

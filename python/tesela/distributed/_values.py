@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values of parameters that decide a mask: copied for a plan, and compared with those of a call."""
+"""Values of parameters that decide a mask: copies for plans, and comparisons."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from torch import Tensor
 
 
 def of_torch(value: Any) -> Any:
-    """NumPy's arrays as tensors, with a memory of their own, and its numbers as Python's."""
+    """Converts NumPy's arrays to tensors with memory of their own, and its numbers to Python's."""
     if isinstance(value, Tensor) or not hasattr(value, "shape"):
         return value
     return torch.tensor(value, device="cpu") if value.shape else value.item()
 
 
 def on_host(value: Any) -> Any:
-    """A value as the analysis reads it: a copy, which nobody else changes."""
+    """A value for the analysis: a copy on the host, which nothing else changes."""
     if not isinstance(value, Tensor):
         return of_torch(value)
     value = value.detach()
@@ -34,14 +34,14 @@ def on_host(value: Any) -> Any:
 
 
 def version_of(value: Any) -> int | None:
-    """How often a tensor on a GPU was changed; None: it is compared by its numbers."""
+    """PyTorch's counter of changes for a tensor on a GPU; None: compare the elements."""
     if not isinstance(value, Tensor) or value.is_cpu or value.is_inference():
         return None
     return value._version
 
 
 def is_equal(value: Any, planned: Any) -> bool:
-    """Whether both have the same shape and the same numbers, of whatever type."""
+    """Whether both have the same shape and the same elements, of any type."""
     if value is None or planned is None:
         return value is planned
     value, planned = (torch.as_tensor(each, device="cpu").detach() for each in (value, planned))
@@ -50,6 +50,6 @@ def is_equal(value: Any, planned: Any) -> bool:
     wide = torch.promote_types(value.dtype, planned.dtype)
     if not wide.is_floating_point:
         return torch.equal(value.to(wide), planned.to(wide))
-    # Of an integer and a float32 PyTorch makes a float32, which rounds the integer.
+    # PyTorch compares an integer and a float32 as float32, which would round the integer.
     value, planned = value.double(), planned.double()
     return bool(((value == planned) | (value.isnan() & planned.isnan())).all())

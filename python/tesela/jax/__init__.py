@@ -25,7 +25,7 @@ except ModuleNotFoundError as error:
         "tesela.jax needs JAX 0.8 or later: pip install 'tesela[jax]'"
     ) from error
 
-# Programs that were exported need XLA's handler, which it registers.
+# Exported programs need XLA's handler; this module registers it.
 from tesela.jax import _operation as _operation
 
 __all__ = ["attention"]
@@ -44,49 +44,52 @@ def attention(
     seed: _jax.Array | None = None,
     **parameters: Any,
 ) -> Any:
-    """Attention by a variant: ``softmax(score(scale q k^T) where mask) v``.
+    """Computes attention with a variant: ``softmax(score(scale q k^T) where mask) v``.
 
-    The same as :func:`tesela.attention`, which also takes JAX's arrays; this function takes NumPy's
-    too, and gives JAX's in any case.
+    :func:`tesela.attention` does the same for JAX's arrays. This function also takes NumPy's
+    arrays, and always returns JAX's.
 
     Args:
         q: queries, ``[B, H, Sq, Dqk]``, or ``[B, Sq, H, Dqk]`` with ``layout="bshd"``; float16 or
-            bfloat16, on the CPU also float32. All of q, k and v may be without the batch axis.
-        k: keys, ``[B, Hkv, Sk, Dqk]`` in the same type. H is a multiple of Hkv: query head h reads
-            the key head ``h // (H // Hkv)``.
+            bfloat16, or on the CPU also float32. q, k and v may all lack the batch axis.
+        k: keys, ``[B, Hkv, Sk, Dqk]``, in q's type. H is a multiple of Hkv: query head h reads the
+            key head ``h // (H // Hkv)``.
         v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
-        scale: of ``q k^T``, finite and positive, no array of JAX; None: ``1/sqrt(Dqk)``.
-        return_lse: also give the natural logarithm of each row's sum.
+        scale: the factor of ``q k^T``: a finite positive number, not a JAX array; None:
+            ``1/sqrt(Dqk)``.
+        return_lse: also return the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
         dropout_p: the probability with which a pair of a query and a key is dropped, a number in
-            [0, 1]; the others are divided by ``1 - dropout_p``.
-        seed: a key of ``jax.random``, which may be traced and needs to be there with dropout: it
-            decides which pairs are dropped, in the result and in its gradients. Not mapped by
-            ``jax.vmap``, where each batch drops pairs of its own.
+            [0, 1]. The other pairs are divided by ``1 - dropout_p``.
+        seed: a key of ``jax.random``, required with dropout; it may be traced. It decides which
+            pairs are dropped, in the result and in its gradients. ``jax.vmap`` must not map it;
+            each batch then drops other pairs.
         parameters: values of the variant's parameters. A captured tensor is an array of JAX or
             NumPy: float32, float16, bfloat16, int32, int64, bool or uint8. A scalar is a number,
-            which becomes part of the program that XLA compiles, or an array of JAX without axes,
-            which may be traced, and whose value compiles nothing. On CUDA the kernel then reads it
-            from the device's memory, and looks there for the tiles that it may skip. A ``const``
+            which becomes part of the program that XLA compiles, or a JAX array without axes. Such
+            an array may be traced, and another value needs no compilation. On CUDA the kernel then
+            reads the value from device memory, and finds the tiles to skip from it. A ``const``
             parameter is a number, which is compiled into the kernel.
 
     Returns:
-        The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``); with
-        ``return_lse`` a pair of it and the logarithms, ``[B, H, Sq]`` in float32. Without the batch
-        axis where q has none. A row whose keys are all masked is 0, and its logarithm -inf.
+        The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``). With
+        ``return_lse`` a pair: the result, and the logarithms, ``[B, H, Sq]`` in float32. Without a
+        batch axis if q has none. If all keys of a row are masked, its result is 0 and its logarithm
+        is -inf.
 
     Raises:
-        InvalidArgumentError: a shape or value does not fit; the sentence says which, and what
-            to do.
+        InvalidArgumentError: a shape or value is not accepted. The message says which, and what to
+            do.
         InvalidVariantError: the variant's text has errors.
-        UnsupportedError: a type of elements; a gradient of a parameter's value or of the
-            logarithms; a variant that ``jax.vmap`` cannot map.
-        jax.errors.JaxRuntimeError: what only the launch can know does not fit, such as the extents
-            of a captured tensor, or the device cannot do it; it has the library's sentence.
+        UnsupportedError: an element type; a gradient of a parameter's value or of the logarithms;
+            or a variant that ``jax.vmap`` cannot map.
+        jax.errors.JaxRuntimeError: the launch failed, because of something that is only known
+            then, such as the extents of a captured tensor, or because the device cannot do it.
+            It has the library's message.
     """
     if "out" in parameters:
-        raise InvalidArgumentError("arrays of JAX are never written: leave out=... away")
+        raise InvalidArgumentError("JAX arrays cannot be written: omit the argument out")
     return _attention(
         _jax.numpy.asarray(q),
         k,

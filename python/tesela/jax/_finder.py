@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What XLA's handler asks for a kernel that it was not called with before."""
+"""The function that XLA's handler calls for a kernel that it does not know yet."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tesela._variant import Variant
 from tesela.jax._rewrite import program_of, with_captured_scalars
 
 _found: list[_native.Kernel] = []
-"""Programs of XLA may call a kernel for as long as the process lives."""
+"""Kernels are kept forever: programs of XLA may call them as long as the process lives."""
 
 
 def constants_text(constants: tuple[tuple[str, float], ...]) -> str:
-    """Values of const parameters, as an attribute of the operation."""
+    """The values of const parameters as text, for an attribute of the operation."""
     return ",".join(f"{name}={value!r}" for name, value in constants)
 
 
@@ -27,7 +27,7 @@ def _constants(text: str) -> tuple[tuple[str, float], ...]:
 
 
 def _wants_same_bits() -> bool:
-    """Whether XLA was asked for results that are the same in each run."""
+    """Whether a flag asks XLA for the same results in each run."""
     flags = r"--xla_gpu_(deterministic_ops|exclude_nondeterministic_ops)(=true|=1)?(\s|$)"
     return re.search(flags, os.environ.get("XLA_FLAGS", "")) is not None
 
@@ -48,19 +48,19 @@ def find(
     """The ``tesela_kernel *`` for calls of these attributes, types and lengths.
 
     Args:
-        text: of the variant.
-        constants: what ``constants_text`` gave.
-        input_type: of q, k and v, as ``_native`` numbers it.
+        text: the text of the variant.
+        constants: the result of ``constants_text``.
+        input_type: the type of q, k and v, numbered as in ``_native``.
         head_dim_qk: the last extent of q and k.
         head_dim_v: the last extent of v.
-        scalars: the names of scalars whose values are in a GPU's memory, ``"name,..."``: the kernel
+        scalars: the names of scalars whose values are in GPU memory, ``"name,..."``. The kernel
             reads them as captured tensors.
-        device: the host or CUDA's ordinal.
+        device: the host's number, or CUDA's ordinal.
         queries: Sq.
         keys: Sk.
-        algorithm: "forward" or "backward"; the latter is the fastest one of the library unless
-            XLA is asked for the same bits in each run.
-        drops: whether calls have dropout.
+        algorithm: "forward" or "backward". For the latter the library's fastest algorithm is taken,
+            unless XLA is asked for the same bits in each run.
+        drops: whether the calls have dropout.
     """
     if scalars:
         try:

@@ -32,34 +32,34 @@ jax.ffi.register_ffi_target(_TARGET, _cuda, platform="CUDA")
 
 
 class _Operation(NamedTuple):
-    """What of a call is no array. Two that are equal are one program of XLA's."""
+    """The parts of a call that are not arrays. Calls with equal ones share a program of XLA."""
 
     text: str
     constants: tuple[tuple[str, float], ...]
     operands: tuple[str, ...]
     """The names of the parameters whose values are arrays."""
     numbers: tuple[tuple[str, float], ...]
-    """The values of the others."""
+    """The names and values of the other parameters."""
     scale: float
     is_bshd: bool
     return_lse: bool
     algorithm: str = "forward"
     has_dlse: bool = False
-    """Whether a gradient of lse stands behind that of o; for the algorithm "backward"."""
+    """Whether a gradient of lse follows that of o; for the algorithm "backward"."""
 
     @property
     def leading(self) -> int:
-        """How many arrays come before the operands: q, k, v, for gradients o, lse, do, dlse."""
+        """The number of arrays before the operands: q, k, v; for gradients o, lse, do, dlse too."""
         return 6 + self.has_dlse if self.algorithm == "backward" else 3
 
     @property
     def result_count(self) -> int:
-        """How many: o and perhaps lse, or dq, dk and dv."""
+        """The number of results: o and perhaps lse, or dq, dk and dv."""
         return 3 if self.algorithm == "backward" else 1 + self.return_lse
 
 
 def dropout(_: Any, seed: Any) -> dict[str, Any]:
-    """The parameters of dropout besides the probability: four words of a key's own."""
+    """The parameters of dropout other than the probability: four words from the key."""
     is_key = isinstance(seed, jax.Array) and (
         jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or seed.dtype == jnp.uint32
     )
@@ -88,7 +88,7 @@ def attention(
 ) -> Any:
     """See :func:`tesela.jax.attention`."""
     if out is not None:
-        raise InvalidArgumentError("arrays of JAX are never written: leave out=None away")
+        raise InvalidArgumentError("JAX arrays cannot be written: omit the argument out")
     q, k, v = (each if isinstance(each, jax.Array) else jnp.asarray(each) for each in (q, k, v))
     has_batch = not q.ndim == k.ndim == v.ndim == 3
     if not has_batch:
@@ -112,7 +112,7 @@ def attention(
 
 
 def _scale(scale: Any) -> float:
-    """As the handler takes it: 0 for 1/sqrt(Dqk)."""
+    """The scale as the handler takes it: 0 means 1/sqrt(Dqk)."""
     if scale is None:
         return 0.0
     if isinstance(scale, jax.core.Tracer):
@@ -129,7 +129,7 @@ def _scale(scale: Any) -> float:
 
 
 def _check(q: jax.Array, k: jax.Array, v: jax.Array, is_bshd: bool) -> None:
-    """What JAX can know before anything runs; the library checks it and the rest again."""
+    """Checks what JAX knows before a launch. The library checks this and the rest again."""
     heads, length = (2, 1) if is_bshd else (1, 2)
     axes = (
         "[batch, length, heads, head dimension]"
@@ -164,7 +164,7 @@ def _check(q: jax.Array, k: jax.Array, v: jax.Array, is_bshd: bool) -> None:
 def _values(
     variant: Variant, parameters: Mapping[str, Any]
 ) -> tuple[dict[str, jax.Array], dict[str, float], tuple[tuple[str, float], ...]]:
-    """The values that are arrays and those that are numbers, by name; and the constants."""
+    """(values that are arrays, values that are numbers) by name, and the constants."""
     program = variant._program
     for name in program.constants:
         if isinstance(parameters.get(name), jax.core.Tracer):
@@ -217,7 +217,7 @@ def _captured(parameter: Parameter, value: Any) -> jax.Array:
 
 
 def _scalar(parameter: Parameter, value: jax.Array) -> jax.Array:
-    """A scalar that only the device knows."""
+    """Checks a scalar whose value only the device knows."""
     if value.ndim != 0:
         raise InvalidArgumentError(
             f"the parameter '{parameter.name}' has the shape {value.shape}, it must be a number or "
@@ -292,7 +292,7 @@ _Zero: Any = jax.custom_derivatives.SymbolicZero
 
 
 def _mappable(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
-    """The operation with its rules but for that of jax.grad."""
+    """The operation with all rules except that of jax.grad."""
 
     @jax.custom_jvp
     def differentiable(*arrays: jax.Array) -> Sequence[jax.Array]:
@@ -329,7 +329,7 @@ def _launch(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
 
 def _launch_backward(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
     q, k, v = arrays[:3]
-    # One batch of k and v may serve all of q's; each of these has its own gradient.
+    # One batch of k and v may serve all batches of q. Each of these batches has its own gradient.
     shapes = [(q.shape[0], *each.shape[1:]) for each in (q, k, v)]
     if 0 in q.shape or 0 in k.shape:  # no pair, no gradient
         return [jnp.zeros(shape, q.dtype) for shape in shapes]
@@ -363,7 +363,7 @@ def _varying(array: jax.Array) -> frozenset[Any]:
 
 
 def _alike(arrays: Sequence[jax.Array]) -> Sequence[jax.Array]:
-    """The arrays, varying over the same axes: JAX then sums the gradients of those that did not."""
+    """The arrays, varying over the same axes. JAX sums the gradients of those that did not."""
     axes: frozenset[Any] = frozenset().union(*map(_varying, arrays))
 
     def cast(array: jax.Array) -> jax.Array:
@@ -371,7 +371,7 @@ def _alike(arrays: Sequence[jax.Array]) -> Sequence[jax.Array]:
         if not missing:
             return array
         lax: Any = jax.lax
-        is_old = not hasattr(lax, "pcast")  # as pvary, its name in the first versions of jax 0.8
+        is_old = not hasattr(lax, "pcast")  # named pvary in the first versions of jax 0.8
         result: jax.Array = (
             lax.pvary(array, missing) if is_old else lax.pcast(array, missing, to="varying")
         )
@@ -381,7 +381,7 @@ def _alike(arrays: Sequence[jax.Array]) -> Sequence[jax.Array]:
 
 
 def _like(arrays: Sequence[jax.Array], shape: tuple[int, ...], dtype: Any) -> Any:
-    """A result's type: inside jax.shard_map it varies over the axes over which any array does."""
+    """The type of a result. Inside jax.shard_map it varies over the axes of all arrays."""
     types: list[Any] = [jax.typeof(each) for each in arrays]
     struct: Any = jax.ShapeDtypeStruct
     is_old = hasattr(types[0], "vma")  # before jax 0.10
@@ -402,7 +402,7 @@ def _map(
     is_batched: Sequence[bool],
     *arrays: jax.Array,
 ) -> tuple[Sequence[jax.Array], Sequence[bool]]:
-    """jax.vmap: one launch for all batches, which are put in front of the one that is there."""
+    """The rule of jax.vmap: one launch, whose batch axis includes the mapped axis."""
     single = [
         each.shape[1:] if is_mapped else each.shape
         for each, is_mapped in zip(arrays, is_batched, strict=True)
@@ -414,14 +414,14 @@ def _map(
     is_backward = operation.algorithm == "backward"
     if is_backward and "dropout.state" in operation.operands and not is_batched[3]:
         raise UnsupportedError(
-            "jax.vmap maps the gradients of attention with dropout, and not attention itself, as "
-            "jax.jacrev does: its batches would drop other pairs; take jax.lax.map for these"
+            "jax.vmap maps the gradients of attention with dropout, but not attention itself (as "
+            "jax.jacrev does): its batches would drop other pairs; use jax.lax.map instead"
         )
     text = with_named_axes(operation.text, shapes, batch, single[0][axis], single[1][axis])
     parameters = {each.name: each for each in (*program_of(text).parameters, *_DROPOUT)}
 
     def fold(array: jax.Array, is_mapped: bool, has_batch: bool = True) -> jax.Array:
-        """[axis_size * batch, ...] of an array that lacks none, one or both of these axes."""
+        """[axis_size * batch, ...] of an array that may lack one or both of these axes."""
         if not is_mapped:
             array = jnp.expand_dims(array, 0)
         if not has_batch:
@@ -431,7 +431,7 @@ def _map(
 
     folded = [fold(arrays[0], is_batched[0])]
     for array, is_mapped in zip(arrays[1:3], is_batched[1:3], strict=True):
-        # The handler reads one batch of k or v for all without a copy.
+        # The handler reads a single batch of k or v for all batches, without a copy.
         is_shared = not is_mapped and array.shape[0] == 1
         folded.append(array if is_shared else fold(array, is_mapped))
     folded += map(fold, arrays[3:leading], is_batched[3:leading])

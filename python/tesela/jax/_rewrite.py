@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Variants with other parameters: captured tensors in the place of scalars, and with a batch axis.
+"""Rewrites variants: scalars become captured tensors, and captured tensors get a batch axis.
 
-The names of a text are declared once each and shadow nothing, so its tokens are enough to look at.
-A text that comes out wrong does not pass the library's own check, which every text goes through.
+A text declares each name once and never shadows it, so looking at tokens is enough. The library
+checks every text, so a wrong rewrite would be refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tesela._variant import Parameter, _Program, _program_of
 
 
 def program_of(text: str) -> _Program:
-    """A text that was checked before, or is now."""
+    """The program of a text, from memory or checked now."""
     return _program_of(text, "variant")
 
 
@@ -30,7 +30,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _words(tokens: list[str]) -> Iterator[int]:
-    """The places of tokens that are no blanks and no comments."""
+    """The indices of tokens that are neither blanks nor comments."""
     return (
         place
         for place, token in enumerate(tokens)
@@ -44,11 +44,11 @@ def _has_batch_axis(parameter: Parameter) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def with_batch_axis(text: str, names: tuple[str, ...]) -> str:
-    """The variant for a larger batch, in which each of several batches has values of its own.
+    """The variant for several batches joined into one, each with parameter values of its own.
 
-    ``b`` then counts through all of them, so it may only be the first index of captured tensors
+    ``b`` then counts through all of them. So it may only be the first index of captured tensors
     whose first extent is ``B``. Each of ``names`` becomes such a tensor: a scalar gets one axis, a
-    captured tensor another in front, unless it has it.
+    captured tensor gets a new first axis, unless it has it.
 
     Raises:
         UnsupportedError: the variant uses ``b`` or ``B`` in another way.
@@ -76,11 +76,11 @@ class _Read(NamedTuple):
 
 
 def _reads(words: list[str]) -> list[_Read]:
-    """All of a text."""
+    """All indices in the body of a text."""
     found: list[_Read] = []
     open_brackets: list[
         tuple[str, int, int]
-    ] = []  # what stands before it, the axis, where it began
+    ] = []  # (the word before it, the axis, the first token)
     for place in range(words.index("{") + 1, len(words)):
         word = words[place]
         if word in ("[", "("):
@@ -97,10 +97,10 @@ def _reads(words: list[str]) -> list[_Read]:
 
 @functools.lru_cache(maxsize=1024)
 def is_only_index(text: str, index: str, extent: str) -> bool:
-    """Whether a variant uses an index and its extent for nothing but to read captured tensors.
+    """Whether a variant uses an index and its extent only to read captured tensors.
 
-    That is, ``index`` stands only where it is the whole index of an axis whose extent is
-    ``extent``. A part of that axis, of q, k, v and of these tensors, is then a launch of its own.
+    That means: ``index`` is only used as the whole index of an axis whose extent is ``extent``.
+    Then a part of that axis, of q, k, v and of these tensors, can be a launch of its own.
     """
     shapes = {each.name: each.shape or () for each in program_of(text).parameters}
     words = _without_blanks(text)
@@ -122,11 +122,11 @@ def with_named_axes(
     heads: int,
     kv_heads: int,
 ) -> str:
-    """The same variant for these shapes of captured tensors, with names for what axes are.
+    """The variant with named axes, for captured tensors of these shapes.
 
-    An extent that only the tensor itself tells (``t: i32[N, M]``) becomes ``B``, ``H`` or ``Hkv``
-    where it has that size and is read by ``b``, ``h`` or ``hkv`` alone. So it is in texts of
-    functions that were traced.
+    If an extent is bound by the tensor's own shape (``t: i32[N, M]``), has the size of ``B``, ``H``
+    or ``Hkv``, and is only read by ``b``, ``h`` or ``hkv``, it gets that name. Texts of traced
+    functions have such extents.
     """
     tokens = _tokens(text)
     words = _without_blanks(text)
@@ -152,7 +152,7 @@ def with_named_axes(
 
 @functools.lru_cache(maxsize=1024)
 def with_captured_scalars(text: str, names: tuple[str, ...]) -> str:
-    """The variant in which each of the scalars ``names`` is a captured tensor of one element."""
+    """The variant with the scalars ``names`` as captured tensors of one element."""
     parameters = {each.name: each for each in program_of(text).parameters}
     for name in names:
         text = _capture(text, parameters[name], "1", "0")
@@ -160,7 +160,7 @@ def with_captured_scalars(text: str, names: tuple[str, ...]) -> str:
 
 
 def _capture(text: str, parameter: Parameter, extent: str, index: str) -> str:
-    """The text with another first axis of a parameter, and an index for it wherever it is read."""
+    """Gives a parameter a new first axis in the text, and adds ``index`` wherever it is read."""
     tokens = _tokens(text)
     words = list(_words(tokens))
     is_scalar = parameter.shape is None
@@ -172,8 +172,8 @@ def _capture(text: str, parameter: Parameter, extent: str, index: str) -> str:
             if is_scalar:
                 tokens[place] += f"[{index}]"
             else:
-                tokens[words[number + 1]] += f"{index}, "  # its bracket
-        elif tokens[words[number + 1]] == ":":  # and not the variant's own name
+                tokens[words[number + 1]] += f"{index}, "  # the bracket
+        elif tokens[words[number + 1]] == ":":  # not the name of the variant itself
             is_declared = True
             if is_scalar:
                 tokens[words[number + 2]] += f"[{extent}]"
@@ -184,7 +184,7 @@ def _capture(text: str, parameter: Parameter, extent: str, index: str) -> str:
 
 
 def _remove_default(tokens: list[str], words: list[int]) -> None:
-    """Removes ``= value`` up to the next parameter or the end of the list."""
+    """Removes ``= value``, up to the next parameter or the end of the list."""
     for place in words:
         if tokens[place] in (",", ")"):
             return

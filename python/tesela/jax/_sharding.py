@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""How jax.jit divides attention among devices: by batches and by heads.
+"""How jax.jit divides attention among devices: along batches and heads.
 
-Without a rule XLA gathers all of q, k and v on every device. Batches are divided where the variant
-uses ``b`` only to read captured tensors, and heads where that holds for ``h`` and ``hkv``; the
-tensors that these read are divided with them.
+Without a rule XLA would gather all of q, k and v on every device. Batches are divided if the
+variant only uses ``b`` to read captured tensors. Heads are divided if this holds for ``h`` and
+``hkv``. The tensors that these indices read are divided in the same way.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ P: Any = jax.sharding.PartitionSpec
 
 
 class _Axes:
-    """What the axes of an operation's arrays are, by letters.
+    """The axes of an operation's arrays, as letters.
 
-    b batch, h heads of q, g heads of k and v; "" is an axis that is whole on every device.
+    b batch, h heads of q, g heads of k and v; "" is an axis that is not divided.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class _Axes:
         is_shared = k_shape[0] == 1 and q_shape[0] != 1
         has_batches = is_only_index(text, "b", "B")
         has_heads = is_only_index(text, "h", "H") and is_only_index(text, "hkv", "Hkv")
-        if "dropout.state" in operands:  # the pairs that are dropped follow from b and h
+        if "dropout.state" in operands:  # which pairs are dropped depends on b and h
             has_batches = has_heads = False
         is_backward = algorithm == "backward"
-        if is_backward and self.kv_heads == 1:  # its gradient is a sum over all heads of q
+        if is_backward and self.kv_heads == 1:  # dk and dv sum over all heads of q
             has_heads = False
         b = "b" if has_batches else ""
         h = "h" if has_heads else ""
-        g = "g" if has_heads and self.kv_heads != 1 else ""  # one head serves any of q's
+        g = "g" if has_heads and self.kv_heads != 1 else ""  # a single head serves all heads of q
         letters = {"B": b, "H": h, "Hkv": g}
-        kv_batch = "" if is_shared else b  # one batch of k and v for all of q's
+        kv_batch = "" if is_shared else b  # a single batch of k and v serves all batches of q
 
         def four(batch: str, heads: str) -> tuple[str, ...]:
             return (batch, "", heads, "") if is_bshd else (batch, heads, "", "")
@@ -79,7 +79,7 @@ class _Axes:
         self.of_results = gradients if is_backward else results[:result_count]
 
     def rule(self) -> Any:
-        """For the partitioner Shardy."""
+        """The rule for the partitioner Shardy."""
         whole: list[str] = []
         array: Any = ArrayMapping
         compound: Any = CompoundFactor
@@ -105,7 +105,7 @@ class _Axes:
         return make(arguments, results, need_replication_factors=tuple(whole), **sizes)
 
     def specs(self, of_q: Any, sizes: Mapping[str, int]) -> tuple[list[Any], list[Any]]:
-        """Those of the arguments and of the results, by that of q and the sizes of the mesh."""
+        """The specs of the arguments and of the results, from q's spec and the mesh's sizes."""
         spec = (*of_q, None, None, None, None)
         names = {"b": spec[0], "h": spec[self.axis_of_heads], "g": None, "": None}
         heads = names["h"] or ()
@@ -113,7 +113,7 @@ class _Axes:
         if self.kv_heads % math.prod(devices) == 0:
             names["g"] = names["h"]
         elif self.kv_heads != 1:
-            names["h"] = None  # a group of heads stays together
+            names["h"] = None  # heads that share a key head must stay together
         arguments, results = (
             [P(*(names[letter] for letter in axes)) for axes in each]
             for each in (self.of_arguments, self.of_results)
@@ -121,8 +121,8 @@ class _Axes:
         return arguments, results
 
     def shardings(self, mesh: Any, of_q: Any) -> tuple[list[Any], list[Any]]:
-        """The same for the partitioner."""
-        if mesh.empty:  # q is not sharded along a mesh: all is whole on every device
+        """The shardings of the arguments and of the results, for the partitioner."""
+        if mesh.empty:  # q is not sharded along a mesh: nothing is divided
             mesh = jax.sharding.Mesh(np.array(list(of_q.device_set)), ("all",))
             of_q = jax.sharding.NamedSharding(mesh, P())
         arguments, results = (
@@ -139,7 +139,7 @@ def _divide(
     names: set[str],
     *arrays: jax.Array,
 ) -> Sequence[jax.Array]:
-    """In a mesh of explicit axes shardings are a part of types: no partitioner decides."""
+    """Divides along explicit axes of a mesh, for which no partitioner runs."""
     in_specs, out_specs = axes.specs(of_q.spec, of_q.mesh.shape)
     reshard: Any = jax.sharding.reshard
     placed = [
@@ -162,7 +162,7 @@ def divisible(
     result_count: int,
     arrays: Sequence[jax.Array],
 ) -> Callable[..., Sequence[jax.Array]]:
-    """``launch``, a function of arrays like these, with the rule."""
+    """``launch``, a function of arrays like these, with the rule for dividing it."""
     q_shape, k_shape = arrays[0].shape, arrays[1].shape
     axis = 2 if is_bshd else 1
     leading = len(arrays) - len(operands)

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tesela for PyTorch.
 
-:func:`tesela.attention` takes tensors of PyTorch, on the CPU and on CUDA. This module has what only
-PyTorch's users need: :func:`scaled_dot_product_attention`, with the signature and the meaning of
-PyTorch's function; :func:`replace_sdpa`, which puts it in the place of PyTorch's; and
-:func:`sdpa_log`, which tells which path each call took.
+:func:`tesela.attention` takes tensors of PyTorch, on the CPU and on CUDA. This module has
+additional functions for PyTorch: :func:`scaled_dot_product_attention`, with the signature and the
+meaning of PyTorch's function; :func:`replace_sdpa`, which replaces PyTorch's function by it; and
+:func:`sdpa_log`, which records which kernels each call ran.
 
 The operators are ``torch.ops.tesela.attention``, ``torch.ops.tesela.attention_into`` and
 ``torch.ops.tesela.attention_backward``.

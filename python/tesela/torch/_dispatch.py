@@ -1,10 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""``tesela.attention`` of PyTorch's tensors: by the binding at once, or by the operator.
+"""``tesela.attention`` for PyTorch's tensors, by the binding directly or by an operator.
 
-The dispatcher costs as much as a launch. So an eager call goes around it where nothing would come
-of it: no profile, trace, mode, transform or subclass. The binding looks whether there is any
-(python/src/Besides.cpp). What the keys of autograd and autocast do is done here.
+PyTorch's dispatcher takes as long as a launch. So an eager call skips it if it would do nothing: no
+profile, trace, mode, transform or subclass is active. The binding checks this
+(python/src/Besides.cpp). This module does what the dispatcher's keys of autograd and autocast would
+do.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ from tesela.torch._request import Request, from_operator, tensors_of_operator, t
 _attend = EAGER.attend
 _needs_dispatcher = EAGER.needs_dispatcher
 
-# torch.compile puts True in the place of the two while it traces. The second is true in
-# torch.export without torch.compile, too, and takes twice as long.
+# torch.compile replaces both by True while it traces. The second is also true in torch.export
+# without torch.compile, and takes twice as long.
 _is_traced = torch.compiler.is_dynamo_compiling
 _is_compiling = torch.compiler.is_compiling
 _is_autocasting = torch._C._is_any_autocast_enabled
@@ -45,7 +46,7 @@ _any_requires_grad: Any = torch._C._any_requires_grad
 def _by_operator(
     q: Tensor, k: Tensor, v: Tensor, request: Request, return_lse: bool, out: Tensor | None
 ) -> Any:
-    if not _is_compiling():  # there the operator says so
+    if not _is_compiling():  # when compiling, the operator checks
         check_tensors(q, k, v)
     given = to_operator(request)
     if out is not None:
@@ -56,7 +57,7 @@ def _by_operator(
 
 
 class _Eager(Function):
-    """Attention whose gradients are asked for, as the operator's rule, without the dispatcher."""
+    """Attention with gradients, like the operator's autograd rule, without the dispatcher."""
 
     @staticmethod
     def forward(
@@ -87,7 +88,7 @@ class _Eager(Function):
         dense, request = kept(ctx, grad, grad_of_lse)
         if (
             _is_compiling()
-            or _is_grad_enabled()  # gradients of gradients are to be refused
+            or _is_grad_enabled()  # the operator refuses gradients of gradients
             or _needs_dispatcher(*dense, *tensors_of_operator(request).values())
         ):
             given = (*dense, *request)
@@ -99,13 +100,13 @@ class _Eager(Function):
 def _by_rules(
     q: Tensor, k: Tensor, v: Tensor, request: Request, return_lse: bool, out: Tensor | None
 ) -> Any:
-    """With what the dispatcher's keys of autograd and autocast do."""
+    """A call that needs what the dispatcher's keys of autograd and autocast do."""
     is_differentiated = _is_grad_enabled() and _any_requires_grad(q, k, v, out)
     names: list[str] = []
     if _is_grad_enabled() and _any_requires_grad(*request.given.values()):
         names = trained(request.variant, request.given)
         is_differentiated = True
-    if is_differentiated and out is not None:  # it says why not
+    if is_differentiated and out is not None:  # the operator raises the error
         return _by_operator(q, k, v, request, return_lse, out)
     if _is_autocasting() and torch.is_autocast_enabled(q.device.type):
         q, k, v = autocast(q.device.type, (q, k, v))
@@ -129,7 +130,7 @@ def attention(
     out: Tensor | None,
     parameters: Mapping[str, Any],
 ) -> Any:
-    """What :func:`tesela.attention` calls; see there."""
+    """The implementation of :func:`tesela.attention`."""
     compute = _by_operator
     if not _is_traced():
         result = _attend(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)

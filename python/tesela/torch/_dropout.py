@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which pairs a call of PyTorch's tensors drops."""
+"""Decides which pairs a call on PyTorch's tensors drops."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ _needs_dispatcher = EAGER.needs_dispatcher
 
 
 def _needs_tensor(q: Tensor, generator: torch.Generator | None) -> bool:
-    """Whether numbers would be the same each time that a graph or compiled code runs."""
+    """Whether the seed must be a tensor, because a graph or compiled code would repeat numbers."""
     if generator is not None and generator.device.type != "cpu":
-        return True  # its numbers are a GPU's
+        return True  # the generator draws on a GPU
     if _is_compiling() or _needs_dispatcher(q):
         return True
     return q.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
 def dropout(q: Tensor, seed: Any) -> dict[str, Any]:
-    """The parameters of dropout besides the probability.
+    """The parameters of dropout other than the probability.
 
     Args:
         q: the queries.
-        seed: a number of 64 bits, a generator, or four int32 on q's device; None: PyTorch's
-            generator.
+        seed: a 64-bit integer, a generator, or four int32 on q's device; None: PyTorch's generator.
     """
     if isinstance(seed, Tensor):
         return {"dropout.seed": 0, "dropout.state": seed}

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The rules of PyTorch's autograd: gradients by ``tesela::attention_backward`` and ``_parameters``.
 
-There are gradients of q, k and v, and of parameters that are tensors, by those of the result and of
-the logarithms. What would need others is refused with a sentence: forward mode, and gradients of
-gradients.
+The result and the logarithms have gradients with respect to q, k, v and parameters that are
+tensors. Forward mode and gradients of gradients are refused with a message.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _FORWARD_MODE = (
 )
 _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
-    "differentiates only what an operator returns: leave out away, or call it under torch.no_grad()"
+    "differentiates only what an operator returns: omit out, or call it under torch.no_grad()"
 )
 _TRAINED_TYPES = ("f32", "f16", "bf16")
 _SECOND = (
@@ -48,7 +47,7 @@ _SECOND = (
 
 
 def requires_grad(value: Any) -> bool:
-    """Whether it is a tensor that backward() would give a gradient."""
+    """Whether it is a tensor for which backward() would compute a gradient."""
     return isinstance(value, Tensor) and value.requires_grad and torch.is_grad_enabled()
 
 
@@ -62,11 +61,11 @@ def has_tangent(value: Any) -> bool:
 
 
 def why_no_gradients(dense: Sequence[Tensor], parameters: Mapping[str, Any]) -> str | None:
-    """A sentence where a gradient would be asked for that there is not.
+    """A message if a gradient is asked for that does not exist, otherwise None.
 
     Args:
         dense: q, k and v.
-        parameters: by name.
+        parameters: the parameters by name.
     """
     if any(map(has_tangent, (*dense, *parameters.values()))):
         return _FORWARD_MODE
@@ -77,18 +76,18 @@ def trained(variant: Variant, parameters: Mapping[str, Any]) -> list[str]:
     """The names of the parameters whose gradients are asked for.
 
     Args:
-        variant: what has them.
+        variant: the variant with the parameters.
         parameters: all values by name.
 
     Raises:
-        UnsupportedError: a parameter has none.
+        UnsupportedError: such a parameter has no gradient.
     """
     names = [name for name, value in parameters.items() if requires_grad(value)]
     declared = {each.name: each for each in variant.parameters} if names else {}
     for name in names:
         parameter = declared.get(name)
         if parameter is None:
-            continue  # the launch says what there is
+            continue  # the launch reports an unknown name
         if parameter.constant or parameter.type not in _TRAINED_TYPES:
             kind = "a compile-time constant" if parameter.constant else f"a {parameter.type}"
             raise UnsupportedError(
@@ -103,9 +102,9 @@ _AllLevels: Any = torch.autograd.Function
 
 
 class Function(_OneLevel):  # type: ignore[misc]
-    """A function of autograd at one level: a rule of the dispatcher is at one of torch.func's."""
+    """A function of autograd at one of torch.func's levels, as dispatcher rules run there."""
 
-    # What torch._dynamo.compiled_autograd asks for; only PyTorch's class for all levels has it.
+    # torch._dynamo.compiled_autograd needs this attribute, which only torch.autograd.Function has.
     _compiled_autograd_key = staticmethod(_AllLevels._compiled_autograd_key)
 
 
@@ -115,7 +114,7 @@ def _redispatch(operator: Any, keys: Any, *arguments: Any) -> Any:
 
 
 def _redispatch_of_function(operator: Any, keys: Any, *arguments: Any) -> Any:
-    """From a function's forward, where gradients are off: torch.func's outer levels want theirs."""
+    """Redispatches in a function's forward. Gradients are off there; outer levels need them."""
     with torch.enable_grad(), _forward_ad._set_fwd_grad_enabled(True):
         return _redispatch(operator, keys, *arguments)
 
@@ -123,9 +122,9 @@ def _redispatch_of_function(operator: Any, keys: Any, *arguments: Any) -> Any:
 def gradients_for(
     ctx: Any, gradients: Sequence[Tensor] | None, first: int, of_parameters: Sequence[Tensor] = ()
 ) -> tuple[Any, ...]:
-    """What a function's backward gives, whose arguments have q, k and v from ``first`` on.
+    """The result of a function's backward; q, k and v are its arguments from ``first`` on.
 
-    The last arguments are the parameters that are trained.
+    The last arguments are the trained parameters.
     """
     count = len(ctx.needs_input_grad)
     needed = ctx.needs_input_grad[first : first + 3]
@@ -140,14 +139,14 @@ def gradients_for(
 def gradients_by(
     ctx: Any, backward: Any, of_parameters: Any, given: Sequence[Any], first: int
 ) -> tuple[Any, ...]:
-    """What a function's backward gives, computed of what ``keep`` kept.
+    """The result of a function's backward, computed from what ``keep`` saved.
 
     Args:
-        ctx: see ``keep``.
-        backward: computes the gradients of q, k and v of ``given``.
-        of_parameters: those of parameters, of ``given`` and their names.
-        given: see ``backward``.
-        first: see ``gradients_for``.
+        ctx: as in ``keep``.
+        backward: computes the gradients of q, k and v from ``given``.
+        of_parameters: computes those of parameters from ``given`` and their names.
+        given: the arguments for both functions.
+        first: as in ``gradients_for``.
     """
     is_needed = any(ctx.needs_input_grad[first : first + 3])
     gradients = backward(*given) if is_needed else None
@@ -157,13 +156,13 @@ def gradients_by(
 
 
 def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any], names: list[str]) -> None:
-    """Keeps what the gradients are computed of: q, k, v, the result, the logarithms; the request.
+    """Saves what gradients need: q, k, v, the result, the logarithms, and the request.
 
     Args:
-        ctx: of the function of autograd whose forward it is.
-        dense: the five.
-        request: as operators take it.
-        names: of the parameters that are trained.
+        ctx: the context of the function whose forward calls this.
+        dense: q, k, v, the result and the logarithms.
+        request: the request as operators take it.
+        names: the names of the trained parameters.
     """
     *before, tensors, scale, is_bshd = request
     ctx.save_for_backward(*dense, *tensors)
@@ -172,12 +171,12 @@ def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any], names: list[str
 
 
 def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any, Any]:
-    """The arguments of ``attention_backward``: the gradients and what ``keep`` kept.
+    """The arguments of ``attention_backward``: the gradients, and what ``keep`` saved.
 
     Args:
-        ctx: see ``keep``.
+        ctx: as in ``keep``.
         grad: the gradient of the result; None: zeros.
-        grad_of_lse: that of the logarithms.
+        grad_of_lse: the gradient of the logarithms; None: zeros.
 
     Returns:
         The tensors, and the request.
@@ -190,7 +189,7 @@ def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any
 
 
 class _Attention(Function):
-    """Attention whose gradients are asked for."""
+    """Attention with gradients."""
 
     @staticmethod
     def forward(
@@ -217,7 +216,7 @@ class _Attention(Function):
 
 
 class _Gradients(Function):
-    """Gradients that remember their arguments (create_graph=True)."""
+    """Gradients with create_graph=True: their own backward is refused."""
 
     @staticmethod
     def forward(ctx: Any, operator: Any, keys: Any, *arguments: Any) -> Any:

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A launch over plain tensors: PyTorch's allocator for outputs, its current stream, the binding."""
+"""A launch on plain tensors, with PyTorch's allocator and its current stream."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _was_written(tensor: Tensor) -> None:
 
 
 def make_eager(quick: Any) -> _native.Eager:
-    """``quick`` has functions that allocate like the three above, or is None."""
-    allocated = {**_HOST_TYPES, torch.bool: _native.BOOL}  # the last one for workspaces, in bytes
+    """``quick``: a module with functions that allocate like the three above, or None."""
+    allocated = {**_HOST_TYPES, torch.bool: _native.BOOL}  # bool is for workspaces, in bytes
     types: list[torch.dtype | None] = [None] * (1 + max(allocated.values()))
     for dtype, number in allocated.items():
         types[number] = dtype
@@ -54,12 +54,12 @@ def make_eager(quick: Any) -> _native.Eager:
         element_types=tuple(types),
         empty_host=getattr(quick, "_empty_strided_cpu", _empty_on_host),
         empty_cuda=getattr(quick, "_empty_strided_cuda", _empty_on_current),
-        # Not there where PyTorch is built without CUDA.
+        # Missing if PyTorch is built without CUDA.
         current_device=getattr(torch._C, "_cuda_getDevice", None),
         empty_on=_empty_on,
         written=_was_written,
         tensor_types=(Tensor, torch.nn.Parameter),
-        is_pending=Tensor.is_neg,  # a negation that the memory does not have yet
+        is_pending=Tensor.is_neg,  # a negation that is not yet applied to the memory
         observers=(
             torch._C._autograd._profiler_enabled,
             torch._C._len_torch_function_stack,
@@ -76,15 +76,15 @@ def make_eager(quick: Any) -> _native.Eager:
     )
 
 
-# What code that torch.compile made allocates with: it goes around the dispatcher and takes half of
-# the time.
+# The allocation functions of code that torch.compile generates. They skip the dispatcher and take
+# half of the time.
 QUICK: Final[Any] = getattr(torch._C._dynamo, "guards", None)
 EAGER: Final = make_eager(QUICK)
 _launch = EAGER.launch
 
 
 def why_no_kernel(q: Tensor) -> str | None:
-    """A sentence where there are no kernels for q's element type and device."""
+    """A message if there are no kernels for q's element type and device, otherwise None."""
     if not (q.is_cuda or q.is_cpu):
         return (
             f"q is on the device '{q.device}'; Tesela computes on 'cpu' and 'cuda': move q, k and v"
@@ -103,7 +103,7 @@ def why_no_kernel(q: Tensor) -> str | None:
 
 
 def check_tensors(q: Any, k: Any, v: Any) -> None:
-    """Raises InvalidArgumentError where one of them is no tensor of four axes."""
+    """Raises InvalidArgumentError unless all three are tensors with four axes."""
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if not isinstance(tensor, Tensor):
             raise InvalidArgumentError(
@@ -117,7 +117,7 @@ def check_tensors(q: Any, k: Any, v: Any) -> None:
 
 
 def new_output(q: Tensor, head_dim_v: int) -> Tensor:
-    """A tensor for the result: q's first three axes in q's order in memory, without gaps."""
+    """A tensor for the result without gaps. Its axes have the order of q's axes in memory."""
     first, second, third, _ = q.shape
     if q.stride(1) < q.stride(2):
         return q.new_empty((first, third, second, head_dim_v)).transpose(1, 2)
@@ -134,9 +134,9 @@ def new_lse(q: Tensor, is_bshd: bool) -> Tensor:
 def launch(
     q: Tensor, k: Tensor, v: Tensor, request: Request, return_lse: bool, out: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Computes attention by the binding, now, on the current stream of q's device.
+    """Computes attention through the binding, on the current stream of q's device.
 
-    Every tensor is a plain one: what PyTorch's dispatcher does besides has been done.
+    All tensors must be plain: PyTorch's dispatcher has nothing left to do for them.
     """
     variant, parameters, scale, is_bshd = request
     results = _launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)

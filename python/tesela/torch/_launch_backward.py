@@ -14,27 +14,27 @@ from torch import Tensor
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
 from tesela.torch._request import Request
 
-_CUDA_ALIGNMENT: Final = 16  # bytes, of addresses and strides
+_CUDA_ALIGNMENT: Final = 16  # bytes, for addresses and strides
 _any_requires_grad: Any = torch._C._any_requires_grad
 
 
 def gradient_algorithm(is_cuda: bool) -> str:
-    """That of the gradients of q, k and v, as PyTorch's switch for the same bits says.
+    """The algorithm for the gradients of q, k and v, as PyTorch's switch for determinism says.
 
-    On the CPU the faster one has the same bits, too.
+    On the CPU the faster algorithm is deterministic, too.
     """
     asks = is_cuda and torch.are_deterministic_algorithms_enabled()
     return "backward" if asks else "backward_fast"
 
 
 def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Tensors for the gradients: shaped as q, k and v, in their order in memory, without gaps."""
+    """Tensors for the gradients, with the shapes of q, k and v and their axes' order in memory."""
     dq, dk, dv = (new_output(each, each.shape[3]) for each in (q, k, v))
     return dq, dk, dv
 
 
 def _is_readable(grad: Tensor) -> bool:
-    """Whether a kernel can read a gradient where it is."""
+    """Whether a kernel can read a gradient in place."""
     if grad.stride(3) != 1 or 0 in grad.stride():
         return False
     if not grad.is_cuda:
@@ -47,12 +47,12 @@ def _is_readable(grad: Tensor) -> bool:
 
 
 def readable(grad: Tensor) -> Tensor:
-    """The gradient, or a copy of it where a kernel cannot read it where it is."""
+    """The gradient, or a copy if a kernel cannot read it in place."""
     return grad if _is_readable(grad) else grad.clone(memory_format=torch.contiguous_format)
 
 
 def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Tensors without axes as numbers; to read one waits for its device."""
+    """Replaces tensors without axes by numbers. Reading one waits for its device."""
     return tuple(
         value.item() if isinstance(value, Tensor) and value.dim() == 0 else value
         for value in values
@@ -62,17 +62,17 @@ def with_numbers(values: tuple[Any, ...]) -> tuple[Any, ...]:
 def begin_gradients(
     q: Tensor, k: Tensor, v: Tensor, request: Request, names: Sequence[str]
 ) -> None:
-    """Has the kernels of the gradients made in the background, beside that of the forward pass.
+    """Starts to compile the gradients' kernels while the forward pass's kernel is compiled.
 
-    So the first step waits for the slowest of them, not for their sum. Nothing comes of it where
-    they are there, or were asked for.
+    So the first step waits for the slowest of them, not for the sum. Does nothing if they exist
+    already or are being compiled.
 
     Args:
-        q: as for the forward launch, and so are k, v and the request.
+        q: q, k, v and the request are those of the forward launch.
         k: see q.
         v: see q.
         request: see q.
-        names: of the parameters that are trained.
+        names: the names of the trained parameters.
     """
     variant = request.variant
     _, constants = variant._arguments(request.parameters)
@@ -103,14 +103,14 @@ def launch_backward(
     """Computes the gradients of q, k and v, on the current stream of q's device.
 
     Args:
-        grad: the gradient of the result, with any strides: one that a kernel cannot read (expanded,
-            or not aligned) is copied.
-        q: as for the forward launch, and so are k, v and the request.
+        grad: the gradient of the result, with any strides. It is copied if a kernel cannot read it
+            (expanded, or not aligned).
+        q: q, k, v and the request are those of the forward launch.
         k: see q.
         v: see q.
         out: the result of the forward launch.
-        lse: its logarithms, [B, H, Sq] in float32.
-        grad_of_lse: the gradient of the logarithms, likewise; None is zeros.
+        lse: the logarithms, [B, H, Sq] in float32.
+        grad_of_lse: the gradient of the logarithms, [B, H, Sq] in float32; None means zeros.
         request: see q.
         into: where the gradients of q, k and v are written; None: a new tensor.
     """

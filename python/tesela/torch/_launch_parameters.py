@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A launch of the gradients of captured tensors and scalar parameters over plain tensors."""
+"""A launch for the gradients of captured tensors and scalar parameters, on plain tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tesela.torch._request import Request
 
 
 def _type_of(kernel: Kernel, lengths: tuple[int, int], name: str, wanted: Tensor) -> torch.dtype:
-    """That of the gradient of a parameter."""
+    """The type of the gradient of a parameter."""
     is_single = kernel.tensor_type(*lengths, f"d_{name}") == _native.F32
     return torch.float32 if is_single else wanted.dtype
 
@@ -37,22 +37,21 @@ def launch_parameters(
     """Computes the gradients of some parameters, on the current stream of q's device.
 
     Args:
-        grad: as for launch_backward, and so are all others but the last one.
+        grad: the arguments up to the request are those of launch_backward.
         q: see grad.
         k: see grad.
         v: see grad.
         out: see grad.
         lse: see grad.
         grad_of_lse: see grad.
-        request: see grad; the parameters of ``names`` are tensors.
-        names: of the parameters.
+        request: see grad. The parameters of ``names`` must be tensors.
+        names: the names of the parameters.
 
     Returns:
-        Their gradients, with the shape, the element type and the device of the parameter, without
-        gaps and with their axes in order.
+        The gradients, with the shape, element type and device of each parameter, contiguous.
     """
     wanted: list[Tensor] = [request.given[name] for name in names]
-    if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
+    if q.numel() == 0 or k.numel() == 0:  # without pairs the gradients are 0
         return [each.new_zeros(each.shape) for each in wanted]
     variant = request.variant
     values, constants = variant._arguments(request.parameters)
@@ -62,7 +61,7 @@ def launch_parameters(
         *(q.shape[3], v.shape[3], device, constants, "backward_parameters"),
         bindings=tuple(f"gradient={name}" for name in names),
     )
-    # The gradient of a scalar has one axis. Some have the parameter's own element type.
+    # The gradient of a scalar has one axis. Some gradients have the parameter's own element type.
     lengths = (q.shape[1], k.shape[1]) if request.is_bshd else (q.shape[2], k.shape[2])
     results = [
         q.new_empty(each.shape or (1,), dtype=_type_of(kernel, lengths, name, each))

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The operators of PyTorch's dispatcher: attention, attention_into, and those of its gradients."""
+"""The operators in PyTorch's dispatcher: attention, attention_into, and those of gradients."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _REST = f"{SCHEMA}, bool return_lse"
 _torch_library: Any = torch.library  # its functions have no type hints
 
 LIBRARY = _torch_library.Library("tesela", "DEF")
-# A launch needs the strides that it was traced with: the last one 1, the others aligned.
+# A launch needs strides as they were traced: the last one is 1, the others are aligned.
 _tags = (torch.Tag.pt2_compliant_tag, getattr(torch.Tag, "needs_exact_strides", None))
 for _schema in (
     # Without return_lse the second result is empty.
     f"attention(Tensor q, Tensor k, Tensor v, {_REST}) -> (Tensor, Tensor)",
-    # The logarithms alone.
+    # The result: the logarithms.
     f"attention_into(Tensor q, Tensor k, Tensor v, Tensor(a!) out, {_REST}) -> Tensor",
-    # The gradients of q, k and v, by those of the result and of the logarithms.
+    # The gradients of q, k and v, from those of the result and of the logarithms.
     "attention_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
     f"Tensor? grad_of_lse, {SCHEMA}) -> (Tensor, Tensor, Tensor)",
-    # Those of some of the parameters that are tensors.
+    # The gradients of some of the parameters that are tensors.
     "attention_backward_parameters(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, "
     f"Tensor lse, Tensor? grad_of_lse, {SCHEMA}, str[] names) -> Tensor[]",
 ):
@@ -74,10 +74,10 @@ def _fake_lse(q: Tensor, is_bshd: bool, return_lse: bool) -> Tensor:
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """What can be said of tensors without their memory; the launch checks the rest."""
+    """Checks what is known without the tensors' memory. The launch checks the rest."""
     check_tensors(q, k, v)
     reason = why_no_kernel(q)
-    if reason is not None and not q.is_meta:  # a meta tensor stands for one of any device
+    if reason is not None and not q.is_meta:  # a meta tensor may stand for any device
         raise UnsupportedError(reason)
 
 
@@ -106,12 +106,12 @@ def _fake_attention_backward_parameters(
     _check(q, k, v)
     *_, tensor_names, tensors, _, _, names = arguments
     given = dict(zip(tensor_names, tensors, strict=True))
-    # Without gaps, and with their axes in order, however the parameter lies.
+    # Contiguous, whatever the parameter's strides are.
     return [given[name].new_empty(given[name].shape) for name in names]
 
 
 def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
-    """The tensors in the type of autocast, as for PyTorch's attention: float64 stays."""
+    """The tensors in autocast's type, as for PyTorch's attention; float64 does not change."""
     dtype = torch.get_autocast_dtype(device)
     return [
         tensor.to(dtype)
@@ -122,7 +122,7 @@ def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
 
 
 def _with_autocast(operator: Any, device: str, key: Any) -> Any:
-    """The rule of autocast: q, k and v in its type, captured tensors as they are."""
+    """The rule of autocast: q, k and v get its type, captured tensors do not change."""
 
     def rule(keys: Any, q: Tensor, k: Tensor, v: Tensor, *arguments: Any) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Tesela in the place of PyTorch's scaled_dot_product_attention."""
+"""Replaces PyTorch's scaled_dot_product_attention by Tesela's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _pytorch: Callable[..., Tensor] = torch.nn.functional.scaled_dot_product_attenti
 
 
 def _why_pytorch(values: Iterable[Any]) -> str | None:
-    """A sentence where a tensor has a rule of its own for PyTorch's function."""
+    """A message if a tensor has a rule of its own for PyTorch's function, otherwise None."""
     for value in values:
         if isinstance(value, Tensor) and type(value) not in (Tensor, torch.nn.Parameter):
             return f"an argument is of the type {type(value).__name__}, not a torch.Tensor"
@@ -28,14 +28,14 @@ def _why_pytorch(values: Iterable[Any]) -> str | None:
 
 
 def _replacement(*arguments: Any, **options: Any) -> Tensor:
-    """Tesela's where it can do the call, else PyTorch's; a log tells which."""
+    """Calls Tesela's function if that can do it, otherwise PyTorch's. The logs record which."""
     result: Tensor | str | None = _why_pytorch((*arguments, *options.values()))
     if result is None and torch.compiler.is_compiling():
         result = attempt(*arguments, **options)
     elif result is None:
         try:
             result = attempt(*arguments, **options)
-        except (InvalidArgumentError, UnsupportedError) as error:  # PyTorch may know better
+        except (InvalidArgumentError, UnsupportedError) as error:  # PyTorch may support it
             result = str(error)
     if isinstance(result, Tensor):
         return result
@@ -45,20 +45,20 @@ def _replacement(*arguments: Any, **options: Any) -> Tensor:
 
 @contextmanager
 def replace_sdpa() -> Iterator[Counter[SdpaCall]]:
-    """Puts Tesela in the place of ``torch.nn.functional.scaled_dot_product_attention``.
+    """Replaces ``torch.nn.functional.scaled_dot_product_attention`` by Tesela's function.
 
-    What Tesela cannot do still goes to PyTorch's function. The log that the ``with`` statement
-    gives has each such call, with the reason; it is that of :func:`sdpa_log`.
+    Calls that Tesela does not support still run PyTorch's function. The ``with`` statement gives a
+    log with all calls and the reason for each of these; it is that of :func:`sdpa_log`.
 
         with tesela.torch.replace_sdpa() as log:
             logits = model(tokens)
         for call, times in log.items():
             print(times, call.path, call.variant or call.reason)
 
-    It holds for all threads of the process, until the ``with`` statement ends. It replaces the
-    attribute of ``torch.nn.functional``, so a module that took the function by
-    ``from torch.nn.functional import ...`` before keeps PyTorch's. What torch.compile has compiled
-    before is compiled again.
+    The replacement is for all threads of the process, until the ``with`` statement ends. It
+    replaces the attribute of ``torch.nn.functional``. A module that imported the function before by
+    ``from torch.nn.functional import ...`` keeps PyTorch's function. Code that torch.compile
+    compiled before is compiled again.
     """
     before = torch.nn.functional.scaled_dot_product_attention
     torch.nn.functional.scaled_dot_product_attention = _replacement

@@ -1,10 +1,10 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What is asked of a launch besides its tensors, as an object and as arguments of operators.
+"""The request of a launch (all but q, k and v), as an object or as operators' arguments.
 
-What a variant is must survive torch.compile, torch.export and another process, so the operators
-take its text. What may change from call to call (numbers, captured tensors) are arguments beside
-it, under their parameters' names.
+A variant must survive torch.compile, torch.export and another process, so operators take its text.
+Values that may differ between calls (numbers, captured tensors) are further arguments, with their
+parameters' names.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ SCHEMA: Final = (
     "str variant, str[] number_names, Scalar[] numbers, str[] tensor_names, Tensor[] tensors, "
     "float? scale, bool is_bshd"
 )
-"""How a request stands among the arguments of an operator."""
+"""The arguments of an operator that represent a request."""
 
 _is_compiling = torch.compiler.is_compiling
 
 
 class Request(NamedTuple):
-    """What attention computes, and of which layout.
+    """What attention computes, and the layout of its tensors.
 
     Attributes:
         variant: the variant.
         parameters: values that replace those that the variant is bound to, by name.
-        scale: of the scores; None: 1/sqrt(Dqk).
-        is_bshd: whether q, k, v and the result are [B, S, H, D], not [B, H, S, D].
+        scale: the scale of the scores; None: 1/sqrt(Dqk).
+        is_bshd: whether q, k, v and the result are [B, S, H, D] instead of [B, H, S, D].
     """
 
     variant: Variant
@@ -43,12 +43,12 @@ class Request(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The values of all parameters that have one, by name."""
+        """The values by name of all parameters that have one."""
         return {**self.variant.bound, **self.parameters}
 
 
 def _is_static(value: float) -> bool:
-    # The module brings SymPy with it: importing it above made a first call 0.6 s longer.
+    # Imported here, because the module imports SymPy: that would make a first call 0.6 s longer.
     from torch.fx.experimental.symbolic_shapes import has_static_value
 
     return has_static_value(value)
@@ -62,7 +62,7 @@ def to_operator(request: Request) -> tuple[Any, ...]:
             tensor_names.append(name)
             tensors.append(value)
         elif isinstance(value, float) and _is_compiling() and not _is_static(value):
-            # A graph would be compiled for its present value. In a tensor it stays an argument.
+            # As a number it would become a constant of the graph. As a tensor it stays an argument.
             tensor_names.append(name)
             tensors.append(torch.ones((), dtype=torch.float64) * value)
         elif value is not None:
@@ -83,10 +83,10 @@ def from_operator(
     scale: float | None,
     is_bshd: bool,
 ) -> Request:
-    """What an operator was asked for by the arguments that ``SCHEMA`` declares."""
+    """The request from the arguments that ``SCHEMA`` declares."""
     names, values = (*number_names, *tensor_names), (*numbers, *tensors)
     given, found = dict(zip(names, values, strict=True)), as_variant(variant)
-    if "dropout.p" in given:  # the text does not tell of it
+    if "dropout.p" in given:  # the text does not mention dropout
         found = found._dropping({})
     return Request(found, given, scale, is_bshd)
 

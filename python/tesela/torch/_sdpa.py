@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""PyTorch's scaled_dot_product_attention, by Tesela's kernels."""
+"""PyTorch's scaled_dot_product_attention with Tesela's kernels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _mask_texts: dict[tuple[tuple[int, ...], torch.dtype], str] = {}
 
 
 def _mask_text(axes: tuple[int, ...], dtype: torch.dtype) -> str:
-    """The variant for a mask with these of the axes [b, h, q, k]; along others it is the same."""
+    """The text for a mask that depends on these of the axes [b, h, q, k]."""
     found = _mask_texts.get((axes, dtype))
     if found is not None:
         return found
@@ -48,7 +48,7 @@ def _mask_text(axes: tuple[int, ...], dtype: torch.dtype) -> str:
     return _mask_texts.setdefault((axes, dtype), text)
 
 
-# torch.compile calls it while it traces: what the dictionary has is no guard of a graph.
+# torch.compile calls this while it traces; the contents of the dictionary are not a guard.
 _mask_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -59,7 +59,7 @@ def _why_unsupported(
     attn_mask: Tensor | None,
     scale: float | None,
 ) -> str | None:
-    """A sentence where Tesela cannot do what PyTorch can; None where it can."""
+    """A message if PyTorch supports a call and Tesela does not, otherwise None."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.layout is not torch.strided or tensor.is_nested:
             return f"{name} is a sparse or nested tensor, it must be a dense one"
@@ -100,7 +100,7 @@ def _heads(tensor: Tensor) -> int:
 def _as_four_axes(
     query: Tensor, key: Tensor, value: Tensor, enable_gqa: bool
 ) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
-    """The three as [batch, heads, length, head dimension], and the axes that the batch was."""
+    """(q, k, v) as [batch, heads, length, head dimension], and the axes that form the batch."""
     q_heads, k_heads, v_heads = _heads(query), _heads(key), _heads(value)
     kv_heads = max(k_heads, v_heads)
     if enable_gqa:
@@ -124,7 +124,7 @@ def _as_four_axes(
 def _mask_axes(
     mask: Tensor, lead: tuple[int, ...], heads: int, queries: int, keys: int
 ) -> tuple[tuple[int, ...], Tensor]:
-    """Which of [b, h, q, k] the mask has, and the mask with them alone; it is a view."""
+    """Those of the axes [b, h, q, k] that the mask has, and a view of it with only these."""
     full = (*lead, heads, queries, keys)
     shape = (1,) * (len(full) - mask.dim()) + tuple(mask.shape)
     surplus = len(shape) - len(full)
@@ -140,7 +140,7 @@ def _mask_axes(
         mask = mask.unsqueeze(0)
     elif len(lead) > 1:
         if any(extent != 1 for extent in mask.shape[:-3]):
-            mask = mask.expand(*lead, *mask.shape[-3:])  # reshape may have to copy it
+            mask = mask.expand(*lead, *mask.shape[-3:])  # the reshape may need to copy it
         mask = mask.reshape(-1, *mask.shape[-3:])
     axes = []
     for axis in (3, 2, 1, 0):
@@ -152,7 +152,7 @@ def _mask_axes(
 
 
 def _are_plain(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether they are [batch, heads, length, head dimension] with equal batches and heads."""
+    """Whether all are [batch, heads, length, head dimension] with equal batches and heads."""
     a, b, c = q.shape, k.shape, v.shape
     return len(a) == len(b) == len(c) == 4 and a[0] == b[0] == c[0] and a[1] == b[1] == c[1]
 
@@ -167,7 +167,7 @@ def _compute(
     scale: float | None,
     enable_gqa: bool,
 ) -> Tensor:
-    """What ``_why_unsupported`` has nothing against; it records the call."""
+    """Computes a call to which ``_why_unsupported`` has no objection, and records it."""
     if attn_mask is not None and is_causal:
         raise InvalidArgumentError(
             "attn_mask is given and is_causal is set, only one may be: leave one out"
@@ -205,13 +205,13 @@ def attempt(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor | str:
-    """The result; or a sentence where Tesela cannot do what PyTorch can."""
+    """The result, or a message if PyTorch supports the call and Tesela does not."""
     if torch.compiler.is_compiling():
         sentence = _why_unsupported(query, key, value, attn_mask, scale)
         if sentence is not None:
             return sentence
         return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    try:  # The launch checks the same, and in less time.
+    try:  # The launch makes the same checks, and is faster.
         return _compute(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     except Exception:
         sentence = _why_unsupported(query, key, value, attn_mask, scale)
@@ -230,29 +230,29 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """``torch.nn.functional.scaled_dot_product_attention``, by Tesela's kernels.
+    """``torch.nn.functional.scaled_dot_product_attention`` with Tesela's kernels.
 
     Args:
-        query: ``[..., H, L, E]``; bfloat16 or float16 on CUDA and the CPU, on the CPU also float32.
-            E is a multiple of 8 up to 256, and the last stride is 1.
-        key: ``[..., H, S, E]``, in the same type, on the same device.
-        value: ``[..., H, S, Ev]``. The leading axes of the three are broadcast. Two and three axes
-            are accepted as in PyTorch, and more than four.
-        attn_mask: bool, true where a query attends to a key; or float32, bfloat16 or float16, which
-            is added to the scores. It is broadcast to ``[..., H, L, S]``, without a copy.
-        dropout_p: the probability with which a pair is dropped. Which ones PyTorch's generator
-            decides; they are not those that PyTorch's own function drops.
-        is_causal: query i attends to the keys 0 to i, also where L and S differ.
-        scale: of the scores, finite and positive; None: ``1/sqrt(E)``.
+        query: ``[..., H, L, E]``; bfloat16 or float16, or on the CPU also float32. E is a multiple
+            of 8 up to 256, and the last stride is 1.
+        key: ``[..., H, S, E]``, in query's type, on its device.
+        value: ``[..., H, S, Ev]``. The leading axes of the three are broadcast. As in PyTorch,
+            there may be two or three axes, or more than four.
+        attn_mask: bool, true if a query attends to a key; or float32, bfloat16 or float16, which is
+            added to the scores. It is broadcast to ``[..., H, L, S]`` without a copy.
+        dropout_p: the probability with which a pair is dropped. PyTorch's generator decides which;
+            they are not the pairs that PyTorch's own function drops.
+        is_causal: query i attends to the keys 0 to i, also if L and S differ.
+        scale: the scale of the scores, finite and positive; None: ``1/sqrt(E)``.
         enable_gqa: H of query may be a multiple of H of key and value.
 
     Returns:
-        ``[..., H, L, Ev]`` in the type of query. A query without keys gives 0.
+        ``[..., H, L, Ev]`` in query's type. The result of a query without keys is 0.
 
     Raises:
-        UnsupportedError: PyTorch can do it and Tesela cannot; :func:`replace_sdpa` calls PyTorch's
-            function then.
-        InvalidArgumentError: shapes, types or devices do not fit.
+        UnsupportedError: PyTorch supports the call and Tesela does not. :func:`replace_sdpa` calls
+            PyTorch's function then.
+        InvalidArgumentError: a shape, type or device is not accepted.
     """
     result = attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if isinstance(result, str):

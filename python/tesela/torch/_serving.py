@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What serving asks of PyTorch: its current stream and its allocator."""
+"""The functions that serving needs from PyTorch, with its current stream and its allocator."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NO_GRADIENTS = (
 
 
 class Serving:
-    """What ``tesela._serving`` asks of a framework."""
+    """The functions that ``tesela._serving`` needs from a framework."""
 
     @staticmethod
     def place(q: Tensor) -> Place:
-        """Where a launch over q runs."""
+        """The type, the device and the stream of q, for a launch."""
         input_type = (_CUDA_TYPES if q.is_cuda else _HOST_TYPES).get(q.dtype)
         reason = why_no_kernel(q)
         if input_type is None or reason is not None:
@@ -40,39 +40,39 @@ class Serving:
 
     @staticmethod
     def empty(like: Tensor, shape: tuple[int, ...], is_f32: bool) -> Tensor:
-        """A new tensor on the device of ``like``, of its type or of float32."""
+        """A new tensor on the device of ``like``, in its type or in float32."""
         return like.new_empty(shape, dtype=torch.float32 if is_f32 else like.dtype)
 
     @staticmethod
     def stack(tensors: Sequence[Tensor]) -> Tensor:
-        """The tensors as one, with an axis for them in front."""
+        """The tensors as one tensor, with a new first axis."""
         return torch.stack(tuple(tensors))
 
     @staticmethod
     def is_narrow(tensor: Tensor) -> bool:
-        """Whether its elements are e4m3."""
+        """Whether the elements are e4m3."""
         return tensor.dtype is torch.float8_e4m3fn
 
     @staticmethod
     def number(like: Tensor, value: float) -> Tensor:
-        """``value`` on the device of ``like``, as float32 with one element."""
+        """``value`` on the device of ``like``, as a float32 tensor with one element."""
         return torch.full((1,), value, dtype=torch.float32, device=like.device)
 
     @staticmethod
     def refuse_gradients(tensors: Sequence[object]) -> None:
-        """Raises UnsupportedError where one of them would need a gradient."""
+        """Raises UnsupportedError if one of the tensors would need a gradient."""
         for tensor in tensors:
             if requires_grad(tensor) or has_tangent(tensor):
                 raise UnsupportedError(_NO_GRADIENTS)
 
     @staticmethod
     def begin_together(a: Tensor, b: Tensor) -> bool:
-        """Whether the first elements have one address."""
+        """Whether the first elements of both are at the same address."""
         return a.numel() > 0 and a.data_ptr() == b.data_ptr()
 
     @staticmethod
     def rows_of_pages(name: str, pages: Tensor) -> Tensor:
-        """The same memory as pages of one row."""
+        """The same memory as pages of one row each."""
         try:
             return pages.view(-1, 1, *pages.shape[2:])
         except RuntimeError:
@@ -80,7 +80,7 @@ class Serving:
 
     @staticmethod
     def query_rows(starts_q: Tensor, lengths: Tensor, tokens: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Of each token its position, its sequence, and that one's keys."""
+        """For each token: its position, its sequence, and the sequence's number of keys."""
         t = torch.arange(tokens, device=starts_q.device, dtype=torch.int32)
         if len(lengths) == 0:
             return t, t, t

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rules of torch.vmap: a mapped axis joins the batch where the variant allows it."""
+"""The rules of torch.vmap. If the variant allows it, the mapped axis is joined with the batch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tesela.torch._operator import (
 
 @lru_cache(maxsize=256)
 def _batch_tensors(text: str) -> frozenset[str] | None:
-    """The captured tensors with an axis for the batch; None where the batch's number matters, too.
+    """The captured tensors with a batch axis; None if other parts depend on the batch.
 
-    A joined batch has other numbers ``b``, and more of them. That changes nothing if all that the
-    text does with b is to index the first axis of tensors that have B there, and if it indexes that
-    axis by nothing else. What this function does not understand, it takes as another use.
+    A joined batch has other numbers ``b``, and more of them. That changes nothing if the text only
+    uses b to index the first axis of tensors with the extent B there, and if that axis has no other
+    index. Anything that this function does not understand counts as another use.
     """
     variant = as_variant(text)
     named = set()
@@ -51,14 +51,14 @@ def _batch_tensors(text: str) -> frozenset[str] | None:
 
 
 def _first(tensor: Tensor, axis: int | None, count: int) -> Tensor:
-    """The mapped axis in front; of a tensor that is not mapped an axis of stride 0."""
+    """Moves the mapped axis to the front. A tensor that is not mapped gets an axis of stride 0."""
     if axis is None:
         return tensor.expand(count, *tensor.shape)
     return tensor.movedim(axis, 0)
 
 
 def _join(tensor: Tensor) -> Tensor:
-    """The mapped axis and the batch as one; a copy where their strides do not allow a view."""
+    """Joins the mapped axis and the batch. Copies if the strides do not allow a view."""
     return tensor.reshape(tensor.shape[0] * tensor.shape[1], *tensor.shape[2:])
 
 
@@ -68,10 +68,10 @@ def _joins(
     tensor_names: Sequence[str],
     axes: Sequence[int | None],
 ) -> bool:
-    """Whether one launch can do it: no tensor is mapped but those with an axis for the batch.
+    """Whether one launch is enough: only tensors with a batch axis are mapped.
 
-    Dropout drops other pairs in each batch. A backward pass that is mapped alone, or of parameters,
-    would drop others than its forward pass, if that had another number of batches.
+    Dropout drops other pairs in each batch. If a backward pass, or that of parameters, were joined
+    and its forward pass had another number of batches, they would drop different pairs.
     """
     with_batch = _batch_tensors(text)
     if with_batch is None or "dropout.p" in (*number_names, *tensor_names):
@@ -84,7 +84,7 @@ def _joins(
 def _map(
     operator: Any, leading: int, info: Any, in_dims: Any, *arguments: Any, joins: bool = True
 ) -> Any:
-    """``leading``: how many tensors come first, those with an axis for the batch in any case.
+    """``leading``: how many tensors come first; each of them has a batch axis.
 
     One of them may be None.
     """
@@ -126,7 +126,7 @@ def _map(
 
 
 def _split(results: Any, count: int) -> Any:
-    """The batch's first axis apart from the mapped one; an lse that was not asked for is empty."""
+    """Splits the mapped axis from the batch. If lse was not asked for, it is empty."""
 
     def apart(tensor: Tensor) -> Tensor:
         return tensor.reshape(count, tensor.shape[0] // count, *tensor.shape[1:])
@@ -142,7 +142,7 @@ def _map_attention(info: Any, in_dims: Any, *arguments: Any) -> Any:
 
 def _map_attention_into(info: Any, in_dims: Any, *arguments: Any) -> Any:
     if in_dims[3] is None:
-        raise RuntimeError("vmap: out is not mapped, but what is written into it is")
+        raise RuntimeError("vmap: out is not mapped, but the result is: map out, too, or omit it")
     return _map(ATTENTION_INTO, 4, info, in_dims, *arguments)
 
 
@@ -151,7 +151,7 @@ def _map_attention_backward(info: Any, in_dims: Any, *arguments: Any) -> Any:
 
 
 def _map_attention_backward_parameters(info: Any, in_dims: Any, *arguments: Any) -> Any:
-    # A launch sums over its batch, and each index of the mapped axis has a gradient of its own.
+    # A launch sums over its batch, but each index of the mapped axis needs its own gradient.
     gradients, axes = _map(ATTENTION_BACKWARD_PARAMETERS, 7, info, in_dims, *arguments, joins=False)
     return list(gradients), list(axes)
 

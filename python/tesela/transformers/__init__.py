@@ -19,10 +19,10 @@ __all__ = ["Mask", "attention_forward", "attention_mask", "register"]
 
 
 def register(name: str = "tesela") -> None:
-    """Makes ``attn_implementation="tesela"`` known to transformers, in this process.
+    """Registers ``attn_implementation="tesela"`` in transformers, for this process.
 
     Args:
-        name: what it is called there.
+        name: the name of the implementation.
     """
     AttentionInterface.register(name, attention_forward)
     AttentionMaskInterface.register(name, attention_mask)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention of a model's layer."""
+"""Attention of one layer of a model."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _FULL: Final = "attention full {\n}\n"
 _CAUSAL: Final = "attention causal {\n  mask = q >= k\n}\n"
 
 _Kind = tuple[tuple[int, ...], torch.dtype] | None
-"""Of a tensor that a layer gives: which of the axes b, h, q and k it has, and its type."""
+"""(which of the axes b, h, q and k a tensor of the layer has, its type)."""
 
 _texts: dict[tuple[Any, ...], str] = {}
 
 
 def _text(mask: str, is_capped: bool, tensor: _Kind, bias: _Kind, sinks: _Kind) -> str:
-    """A mask's text with the score and the sink of a layer."""
+    """The text of a mask with the score and the sink of a layer."""
     key = (mask, is_capped, tensor, bias, sinks)
     found = _texts.get(key)
     if found is not None:
         return found
-    # As the tracer prints a text: "attention name(parameters) {", statements, "}".
+    # The tracer writes a text as "attention name(parameters) {", statements, "}".
     head, _, body = mask.partition(" {\n")
     name, _, listed = head.partition("(")
     parameters = [listed.removesuffix(")")] if listed else []
@@ -65,7 +65,7 @@ def _text(mask: str, is_capped: bool, tensor: _Kind, bias: _Kind, sinks: _Kind) 
     return _texts.setdefault(key, text)
 
 
-# torch.compile calls it while it traces: what the dictionary has is no guard of a graph.
+# torch.compile calls this while it traces; the contents of the dictionary are not a guard.
 _text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
@@ -106,38 +106,39 @@ def attention_forward(
     position_bias: Tensor | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """What transformers calls for the attention of a layer, by its ``AttentionInterface``.
+    """The attention of a layer, which transformers calls through its ``AttentionInterface``.
 
     Args:
         module: the layer.
-        query: [batch, heads, queries, head dimension], in bfloat16 or float16, on the CPU also
-            float32; the head dimension is a multiple of 8 up to 256.
+        query: [batch, heads, queries, head dimension], in bfloat16 or float16, or on the CPU also
+            float32. The head dimension is a multiple of 8 up to 256.
         key: [batch, key heads, keys, head dimension].
         value: [batch, key heads, keys, head dimension of the values].
-        attention_mask: a mask of :func:`attention_mask`; a tensor of bools, true where a query
-            attends to a key; a float tensor, which is added to the scores; both are broadcast to
-            [batch, heads, queries, keys]. None: what `is_causal` says.
+        attention_mask: a mask of :func:`attention_mask`; or a tensor of bools, true if a query
+            attends to a key; or a float tensor, which is added to the scores. Tensors are broadcast
+            to [batch, heads, queries, keys]. None: `is_causal` decides.
         dropout: the probability with which a pair is dropped; PyTorch's generator decides which.
-        scaling: of the scores; None: one by the root of the head dimension.
-        is_causal: where there is no mask and more than one query, a query attends to no later key.
-            None: the layer's own ``is_causal``, or true where it has none.
+        scaling: the scale of the scores; None: 1 over the square root of the head dimension.
+        is_causal: without a mask and with more than one query, no query attends to a later key.
+            None: the layer's own ``is_causal``, or true if it has none.
         softcap: a score becomes ``softcap * tanh(score / softcap)``.
-        s_aux: [heads], a logit for each head that only the denominator has (a sink).
-        position_bias: broadcast to [batch, heads, queries, keys], added to the scores.
-        others: what the mask has already (as sliding_window), or what other implementations use.
+        s_aux: [heads], a logit for each head that is only added to the denominator (a sink).
+        position_bias: added to the scores; broadcast to [batch, heads, queries, keys].
+        others: what the mask has already (such as sliding_window), or what other implementations
+            use.
 
     Returns:
-        [batch, queries, heads, head dimension of the values], without gaps, and None in the place
-        of the probabilities.
+        [batch, queries, heads, head dimension of the values], without gaps; and None in place of
+        the probabilities.
 
     Raises:
-        UnsupportedError: output_attentions or a paged cache.
-        InvalidArgumentError: a shape or a type does not fit.
+        UnsupportedError: output_attentions or a paged cache is asked for.
+        InvalidArgumentError: a shape or a type is not accepted.
     """
     _refuse(module, others)
     batch, heads, queries, _ = query.shape
     keys = key.shape[2]
-    if key.shape[0] != batch and batch == 1:  # learned queries, the same for the batch
+    if key.shape[0] != batch and batch == 1:  # learned queries that all batches share
         batch = key.shape[0]
         query = query.expand(batch, -1, -1, -1)
 

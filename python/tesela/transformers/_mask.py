@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The mask of a model's layers: a function of positions, in place of a tensor of all pairs."""
+"""The mask of a model's layers, as a function of positions instead of a tensor of all pairs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tesela.flex import BlockMask
 class Mask(BlockMask, flex_attention.BlockMask):  # type: ignore[misc]
     """A mask for the layers of one forward pass. It allocates nothing of the size of all pairs.
 
-    It is a ``tesela.BlockMask``: it can be printed, and ``to_dense`` computes its blocks. It is an
-    instance of PyTorch's class, too, because models pass a mask on that is a Tensor or that.
+    It is a ``tesela.BlockMask``: it can be printed, and ``to_dense`` computes its blocks. It is
+    also an instance of PyTorch's class, because models only pass on masks of that class or tensors.
 
     Attributes:
         text: the mask in Tesela's language.
-        values: of the text's parameters, numbers and tensors.
+        values: the values of the text's parameters, numbers and tensors.
     """
 
     def __init__(
@@ -44,11 +44,11 @@ class Mask(BlockMask, flex_attention.BlockMask):  # type: ignore[misc]
 
     @property
     def variant(self) -> Variant:
-        """The mask as a variant, bound to the values: it can be explained, or used by itself."""
+        """The mask as a variant, bound to the values. It can be explained or used directly."""
         return as_variant(self.text).bind(**self.values)
 
     def to(self, device: Any, **unused: Any) -> Mask:
-        """The mask with its tensors on a device: a model may have its layers on several."""
+        """The mask with its tensors on a device, because layers may be on several devices."""
         moved = copy.copy(self)
         moved.values = {
             name: value.to(device) if isinstance(value, Tensor) else value
@@ -57,7 +57,7 @@ class Mask(BlockMask, flex_attention.BlockMask):  # type: ignore[misc]
         return moved
 
     def contiguous(self) -> Mask:
-        """The mask itself, which ``generate`` asks for."""
+        """The mask itself. ``generate`` calls this."""
         return self
 
 
@@ -71,10 +71,10 @@ def _length_mask_function(length: int) -> Callable[..., Any]:
 
 
 def _padding(mask: Tensor, kv_length: int, kv_offset: int) -> Callable[..., Any] | None:
-    """What [batch, key] says; None where it keeps all keys.
+    """The mask for padding [batch, key]; None if it keeps all keys.
 
-    To look at the mask waits for its device, once in a forward pass. Without padding, which is the
-    most frequent case, the kernel then reads no tensor, and knows its tiles beforehand.
+    Testing the values waits for the device, once in each forward pass. Without padding, which is
+    the most frequent case, the kernel then reads no tensor, and knows its tiles in advance.
     """
     if not is_tracing(mask) and bool(mask.all()):
         length = mask.shape[-1]
@@ -96,21 +96,21 @@ def attention_mask(
     attention_mask: Tensor | None = None,
     **unused: Any,
 ) -> Mask:
-    """What transformers calls for the mask of a forward pass, by its ``AttentionMaskInterface``.
+    """The mask of a forward pass. transformers calls it as its ``AttentionMaskInterface``.
 
     Args:
-        batch_size: of the queries.
+        batch_size: the batch size of the queries.
         q_length: the number of queries.
-        kv_length: the number of keys, with those of the cache.
-        q_offset: the position of the first query. A static cache gives a tensor without axes.
-        kv_offset: the position of the first key; a sliding cache has lost those before.
+        kv_length: the number of keys, including those of the cache.
+        q_offset: the position of the first query. For a static cache it is a tensor without axes.
+        kv_offset: the position of the first key. A sliding cache has dropped the keys before it.
         mask_function: a function of (batch, head, query, key), where queries and keys are
-            positions, that is true where a query attends to a key.
+            positions. It is true if a query attends to a key.
         attention_mask: bool, [batch, position]; false for padding.
-        unused: what other implementations need: how to compute a tensor, and when to leave it out.
+        unused: arguments for other implementations, such as when to leave out the mask.
 
     Raises:
-        TraceError: the function cannot be expressed in Tesela's language; the sentence says which
+        TraceError: the function cannot be expressed in Tesela's language. The message says which
             line, and what to write instead.
     """
     if attention_mask is not None:
@@ -118,7 +118,7 @@ def attention_mask(
         if padding is not None:
             mask_function = and_masks(mask_function, padding)
     if isinstance(q_offset, Tensor):
-        # A copy: the cache counts its own on before the first layer attends.
+        # A copy, because the cache changes its own before the first layer attends.
         q_offset = q_offset.to(torch.int32, copy=True)
     if isinstance(q_offset, Tensor) or q_offset != 0 or kv_offset != 0:
         shifted: Callable[..., Any] = add_offsets_to_mask_function

@@ -1,4 +1,4 @@
-//===- Assembler.h - What assembles kernels for GPUs ------------*- C++ -*-===//
+//===- Assembler.h - The assembler of kernels for GPUs ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Check.h - Is a result right? -----------------------------*- C++ -*-===//
+//===- Check.h - References and comparisons ---------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -51,7 +51,7 @@ struct Reference {
 };
 
 /// The reference by interpreting the variant on the host. Tensors of `arguments` lie in host
-/// memory; o and lse are ignored. `threads` 0: as many as the hardware has.
+/// memory; o and lse are ignored. `threads` 0: one for each usable processor.
 TESELA_EXPORT Result<Reference> hostReference(const KernelOptions &options,
                                               const LaunchArguments &arguments, int threads = 0);
 
@@ -81,8 +81,8 @@ struct OutsideReads {
 /// memory. `s` is computed in double, so a kernel may decide a guard on `s` differently if `s` is
 /// near the guard's limit.
 ///
-/// Tensors of `arguments` lie in host memory; o and lse are ignored. `threads` 0: as many as the
-/// hardware has.
+/// Tensors of `arguments` lie in host memory; o and lse are ignored. `threads` 0: one for each
+/// usable processor.
 TESELA_EXPORT Result<std::vector<OutsideReads>>
 checkReads(const KernelOptions &options, const LaunchArguments &arguments, int threads = 0);
 
@@ -126,8 +126,8 @@ struct GradientReference {
 /// The gradients of q, k and v from the variant's text, in double: scores and masks as in
 /// hostReference(), the derivative of the score as in variantGradient(). `arguments` are those
 /// of a launch of "backward", in host memory, with `do` and optionally `dlse` among `tensors`;
-/// o, lse, dq, dk, dv and options.algorithm are ignored. `threads` 0: as many as the hardware
-/// has.
+/// o, lse, dq, dk, dv and options.algorithm are ignored. `threads` 0: one for each usable
+/// processor.
 TESELA_EXPORT Result<GradientReference> hostGradientReference(const KernelOptions &options,
                                                               const LaunchArguments &arguments,
                                                               int threads = 0);

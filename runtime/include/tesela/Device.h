@@ -1,4 +1,4 @@
-//===- Device.h - What a kernel can run on ----------------------*- C++ -*-===//
+//===- Device.h - The devices that can run kernels --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Events.h - What a context tells while it works -----------*- C++ -*-===//
+//===- Events.h - What happens in a context ---------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -57,8 +57,8 @@ struct Explanation {
 };
 
 /// Finds the kind of each tile for the kernel that `options` give, from the kernel's own program.
-/// `options.target` empty: "host". No GPU is needed. `threads`: how many do the work; 0: as many as
-/// the hardware has.
+/// `options.target` empty: "host". No GPU is needed. `threads`: how many do the work; 0: one for
+/// each usable processor.
 TESELA_EXPORT Result<Explanation> explain(const KernelOptions &options,
                                           const ExplainArguments &arguments, int threads = 0);
 

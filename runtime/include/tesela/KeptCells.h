@@ -1,4 +1,4 @@
-//===- KeptCells.h - What a mask keeps of a sequence ------------*- C++ -*-===//
+//===- KeptCells.h - Which cells of a mask keep pairs -----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -26,8 +26,9 @@ struct CellCounts {
 /// run one after another.
 class KeptCells {
 public:
-  /// `options` give only the text and its constants. `cell`: how many queries, and keys, a cell has
-  /// (at least 1). `tile`: the same for a kernel's tile. `threads` 0: as many as the hardware has.
+  /// `options` give only the text and its constants. `cell`: how many queries, and keys, a cell
+  /// has; `tile`: the same for a kernel's tile; both at least 1. `threads` 0: one for each usable
+  /// processor.
   TESELA_EXPORT static Result<KeptCells> create(const KernelOptions &options, int64_t cell,
                                                 int64_t tile, int threads = 0);
   TESELA_EXPORT KeptCells(KeptCells &&) noexcept;
@@ -37,8 +38,8 @@ public:
   /// can be -inf. Launches with equal values of these keep the same pairs.
   TESELA_EXPORT const std::vector<std::string> &deciding() const;
 
-  /// Whether which pairs are kept can depend on the batch (or the head), or on the number of
-  /// batches (or heads). If so, only launches with equal numbers of them keep the same pairs.
+  /// Whether kept pairs can depend on the batch (or head) or on the number of batches (or heads).
+  /// If so, launches must also agree in that number to keep the same pairs.
   TESELA_EXPORT bool tellsBatches() const;
   TESELA_EXPORT bool tellsHeads() const;
 

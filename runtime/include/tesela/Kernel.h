@@ -71,8 +71,8 @@ struct LaunchArguments {
   /// Extents that no tensor defines; others must agree with the tensors. For sequences of different
   /// lengths, B is their number, and Sq and Sk are at least the largest length.
   std::vector<NamedExtent> extents = {};
-  /// Device memory for what the kernel computes from captured tensors. If it is given, the launch
-  /// allocates no device memory.
+  /// Device memory for what the kernel's launches compute for each other, of at least
+  /// Kernel::workspaceBytes. If it is given, the launch allocates no device memory.
   LaunchWorkspace workspace = {};
   /// A promise that no element of a captured tensor has changed since this kernel's last launch on
   /// this stream. With `workspace`: since its last launch in that memory, which nothing else has
@@ -150,8 +150,8 @@ public:
   ///
   /// A launch of a ready kernel waits neither for a compilation nor for the device, and allocates
   /// no host memory (for variants with up to 16 parameters). Only without arguments.workspace it
-  /// may allocate device memory, which may wait for the device: if a mask reads captured tensors,
-  /// at the stream's first launch and at larger ones than before; and once per thousand streams. On
+  /// may allocate device memory, which may wait for the device: if workspaceBytes is not 0, at the
+  /// stream's first launch and at larger ones than before; and once per thousand streams. On
   /// a stream in capture (any mode) the launch becomes part of the graph; no earlier launch is
   /// needed. The graph then owns what the launch needs, including the kernel's code, until the
   /// graph and its last instance are destroyed. A capture may allocate. Instances of a graph may
@@ -164,8 +164,8 @@ public:
   /// The checks of launch() without the launch.
   Status checkArguments(const LaunchArguments &arguments) const;
 
-  /// The bytes of arguments.workspace that a launch of `arguments` needs; 0: none. Depends
-  /// only on the extents of captured tensors; arguments.workspace is ignored. If no launch of
+  /// The bytes of arguments.workspace that a launch of `arguments` needs; 0: none. Depends on
+  /// extents, not on the tensors' contents; arguments.workspace is ignored. If no launch of
   /// the kernel can need a workspace, wrong arguments are not reported here; launch() reports
   /// them.
   Result<size_t> workspaceBytes(const LaunchArguments &arguments) const;

@@ -1,4 +1,4 @@
-//===- KernelTensors.h - What is known of a kernel's tensors ----*- C++ -*-===//
+//===- KernelTensors.h - The tensors of a kernel ----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Workers.h - Among how many work items keys are shared ----*- C++ -*-===//
+//===- Workers.h - How many work items share keys ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Export.h - What leaves the shared library ----------------*- C++ -*-===//
+//===- Export.h - Exports of the shared library -----------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- NearestName.h - What a misspelt name may mean ------------*- C++ -*-===//
+//===- NearestName.h - Guesses a misspelt name ------------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

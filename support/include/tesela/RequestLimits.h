@@ -1,4 +1,4 @@
-//===- RequestLimits.h - When a request ends without a result ---*- C++ -*-===//
+//===- RequestLimits.h - Deadline and cancellation --------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-// Each constraint of the pipe dialect, once.
+// One case for each constraint of the pipe dialect.
 // RUN: tesela-opt %s --split-input-file --verify-diagnostics
 
 tile.kernel @k() {
@@ -46,7 +46,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 128], bf16>, %i: i32) {
 
 // -----
 
-// The columns of a block, not the view's, are as many as the stage's.
+// The block of columns, not the view, must have as many columns as the stage.
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>, %i: i32) {
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
   %rows = tile.work : !tile.block<query, 8>
@@ -278,7 +278,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>) {
 
 // -----
 
-// A share of 4096 bytes holds no stage of 8192.
+// A share of 4096 bytes has no room for a stage of 8192 bytes.
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 16], bf16>) {
   %sums = pipe.alloc : !pipe.buffer<1, [128, 16], f32, panels = true>
   %b = pipe.alloc over %sums : !pipe.buffer<1, [128, 16], f32, panels = true>, : !pipe.buffer<2, [64, 16], bf16, panels = true>
@@ -292,7 +292,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 16], bf16>) {
 
 // -----
 
-// Each stage is a warpgroup's: two consumers do not write four.
+// Each stage belongs to one warpgroup, so two consumers cannot write four stages.
 tile.kernel @k(%t: !tile.tile<[128, 64], bf16, #pipe.accumulator<warps = 8>>) {
   %b = pipe.alloc : !pipe.buffer<4, [32, 64], bf16, panels = true>
   pipe.roles producer 24 {
@@ -382,7 +382,7 @@ tile.kernel @k(%use: i32) {
 
 // -----
 
-// Numbers that nobody takes.
+// Numbers that no op takes.
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2 words = 2>
   pipe.roles producer 24 {
@@ -537,7 +537,7 @@ tile.kernel @k(%test: i1) {
 
 // -----
 
-// Producer and consumers would each have to find out; and whether all of them leave is nobody's to check.
+// tile.leave must stand before the roles: otherwise producer and consumers would have to decide separately, and no check could prove that both leave.
 tile.kernel @leaves_in_a_role(%none: i1) {
   pipe.roles producer 40 {
     // expected-error @+1 {{expected to stand in the kernel itself, got 'pipe.roles' around it}}

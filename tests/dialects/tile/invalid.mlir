@@ -1,4 +1,4 @@
-// Each constraint of the tile dialect, once.
+// One case for each constraint of the tile dialect.
 // RUN: tesela-opt %s --split-input-file --verify-diagnostics
 
 // expected-error @+1 {{a tile has one or two extents, this one has 3}}
@@ -81,7 +81,7 @@ tile.kernel @k<Sk>() {}
 
 // -----
 
-// A key block ends where a sequence of keys does by itself.
+// tile.sequence takes a block of queries. Blocks of keys that are made from it end with the sequence's keys.
 tile.kernel @k(%keys: !tile.block<key, 64>, %n: i32) {
   // expected-error @+1 {{expected a block of queries, got '!tile.block<key, 64>'}}
   %rows = tile.sequence %keys from %n of %n, %n : !tile.block<key, 64>

@@ -14,14 +14,14 @@ tile.kernel @copy<rows, d, input>(in %x: !tile.view<[B, H, Sq, d], input>,
   tile.store %tile, %y[%block] : !tile.tile<[rows, d], input>, !tile.view<[B, H, Sq, d], input>[!tile.block<query, rows>]
 }
 
-// An interface: roles, extents of the launch and what is computed of them, contiguous views.
+// An interface: roles, extents of the launch and expressions of them, contiguous views.
 // CHECK-LABEL: tile.kernel @interface<d, input>(in %x: !tile.view<[B, Hkv, Sk, d], input>, in %any: !tile.view<[?, 4, Sq, d + 8], input>, workspace %sums: !tile.view<[B, H, Sq ceildiv 64, 2], f32>, optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
 tile.kernel @interface<d, input>(in %x: !tile.view<[B, Hkv, Sk, d], input>, in %any: !tile.view<[?, 4, Sq, d + 8], input>,
                                  workspace %sums: !tile.view<[B, H, Sq ceildiv 64, 2], f32>,
                                  optional %lse: !tile.view<[B, H, Sq], f32, contiguous>, %$n: i32, %scale: f32) {
 }
 
-// Extents that are computed; unequal symbols are unknown, not wrong.
+// Computed extents. Different symbols may have equal values, so they are accepted.
 // CHECK-LABEL: tile.kernel @parametric<m, n, d, input>
 tile.kernel @parametric<m, n, d, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   // CHECK: tile.constant 0.000000e+00 : !tile.tile<[m, (d ceildiv 16) * 16], f32>
@@ -186,7 +186,7 @@ tile.kernel @sequences<page>(in %q: !tile.view<[1, H, ?, 64], f16>, in %k: !tile
   }
 }
 
-// Encodings, and attributes outside of types.
+// Encodings, and attributes outside types.
 // CHECK-LABEL: tile.kernel @attributes
 // CHECK-SAME: a = #tile.symbol<"d">
 // CHECK-SAME: b = #tile.extent<1 + (d ceildiv 2)>
@@ -197,7 +197,7 @@ tile.kernel @attributes<d>() attributes {
     c = !tile.tile<[128, 64], f32, #pipe.accumulator<warps = 4>>, e = !tile.element<"input">} {
 }
 
-// The choices that have a default are printed where they are not it.
+// Fields with a default are printed only if they differ from it.
 // CHECK-LABEL: tile.kernel @items
 // CHECK-SAME: consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096>
 tile.kernel @items(%item: i32) attributes {schedule = #tile.schedule<block_m = 128, block_n = 16, stages = 2, warps = 8, q_in_registers = false, consumers = 2, reference = recompute, overlap = true, persistent = true, output_buffer = true, group_keys = 4096>} {
@@ -207,7 +207,7 @@ tile.kernel @items(%item: i32) attributes {schedule = #tile.schedule<block_m = 1
   %count = tile.work_items !tile.block<query, 128>
 }
 
-// Reductions of whole numbers, and numbers that are a template's.
+// Reductions of integers, and numbers that depend on a template's parameters.
 // CHECK-LABEL: tile.kernel @numbers<columns>
 tile.kernel @numbers<columns>() {
   // CHECK: tile.number columns * 2
@@ -224,7 +224,7 @@ tile.kernel @numbers<columns>() {
   %low = tile.reduce min %x from %start {in_shares} : !tile.tile<[64, columns], i32> -> !tile.tile<[64], i32>
 }
 
-// Where the columns of a row stand in a period.
+// tile.phase: where the columns of a row stand in a period.
 // CHECK-LABEL: tile.kernel @phases
 tile.kernel @phases(%period: i32, %factor: i32) {
   %x = tile.map : () -> !tile.tile<[64, 16], i32> {
@@ -236,8 +236,8 @@ tile.kernel @phases(%period: i32, %factor: i32) {
   }
 }
 
-// Blocks by their coordinates, values of columns, products of either operand transposed, and scores whose
-// rows are keys.
+// Blocks made from coordinates, tiles with a value for each column, products with either operand transposed, and scores
+// whose rows are keys.
 // CHECK-LABEL: tile.kernel @orientations
 tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32, %scale: f32, %partial: i1) {
   // CHECK: %[[KEYS:.*]] = tile.work : <key, 32>
@@ -268,7 +268,7 @@ tile.kernel @orientations(%x: !tile.view<[?, ?, ?, 16], f32>, %lse: !tile.view<[
   %dq = tile.dot %y transposed, %k plus %none : (!tile.tile<[32, 8], f32>, !tile.tile<[32, 16], f32>, !tile.tile<[8, 16], f32>) -> !tile.tile<[8, 16], f32>
 }
 
-// A share of a block's keys: a slot of a sequence, whose rows are elsewhere.
+// A part of a block's keys: a slot of a sequence, whose rows lie in another place.
 // CHECK-LABEL: tile.kernel @split<workers>
 tile.kernel @split<workers>() {
   // CHECK: %[[SLOTS:.*]], %[[MORE:.*]] = tile.work_slots of 2 * workers : <query, 8>
@@ -286,7 +286,7 @@ tile.kernel @split<workers>() {
   }
 }
 
-// Work items of other kinds: rows of neighbouring heads, and one that has nothing to do.
+// Other kinds of work items: rows of neighbouring heads, and an item without work.
 // CHECK-LABEL: tile.kernel @heads<most>
 tile.kernel @heads<most>() {
   // CHECK: %[[BATCH:.*]], %{{.*}}, %[[FIRST:.*]], %[[END:.*]] = tile.work_heads of 2 * most

@@ -1,4 +1,4 @@
-// The library's template verifies before it is bound, and bound.
+// The library's template verifies before and after it is bound.
 // RUN: tesela-opt %templates/forward.mlir | tesela-opt | FileCheck %s
 // RUN: tesela-opt %templates/forward.mlir --tile-bind=bindings=block_m=64,block_n=32,heads=1,d_qk=120,d_v=64,padded_qk=128,padded_v=64,input=f16 | FileCheck %s --check-prefix=BOUND
 

@@ -45,13 +45,14 @@ protected:
     ASSERT_TRUE(written.ok()) << written.error().message();
   }
 
-  /// A new file: to cut one short and write it again waits for the disk on some file systems.
+  /// Makes a new file, because truncating and rewriting a file waits for the disk on some file
+  /// systems.
   static void replaceFile(const std::string &path, std::string_view bytes) {
     std::filesystem::remove(path);
     ASSERT_TRUE(writeFile(path, bytes).ok());
   }
 
-  /// The manifest with a change.
+  /// Edits the manifest.
   void change(const std::function<void(nlohmann::json &)> &edit) {
     nlohmann::json manifest = nlohmann::json::parse(*readFile(bundle + "/manifest.json"));
     edit(manifest);
@@ -106,7 +107,7 @@ TEST_F(BundleTest, TheManifestTellsWhatIsThere) {
             (nlohmann::json{{"name", "window"}, {"type", "i32"}, {"default", 1024}}));
   EXPECT_EQ(manifest["parameters"][1],
             (nlohmann::json{{"name", "slope"}, {"type", "f32"}, {"extents", {"H"}}}));
-  // The fake compiler's plan for a GPU has a summary before it.
+  // The fake compiler's plan for a GPU has a summary first.
   EXPECT_EQ(manifest["targets"][0]["launches"].back()["items"], "(* B (* H Sq))");
   for (const nlohmann::json &file : manifest["c_files"])
     EXPECT_TRUE(std::filesystem::exists(bundle + "/" + file.get<std::string>())) << file;
@@ -194,7 +195,7 @@ TEST_F(BundleTest, EveryByteOfTheManifest) {
     flipped[at] ^= 1;
     replaceFile(path, flipped);
     Result<Kernel> kernel = loadKernel(context, bundle);
-    if (kernel) { // what the loader does not go by, or space
+    if (kernel) { // the loader ignores this byte, or it is white space
       EXPECT_EQ(kernel->info().variantName, "sliding_alibi");
       ++loaded;
     }
@@ -271,7 +272,7 @@ TEST_F(BundleTest, WhatAHostileManifestSays) {
   expectRefused(Code::inputOutput, "is no JSON object");
 }
 
-/// Digests hold here: what is behind them must hold by itself.
+/// The digests are correct here, so the checks behind them must find the defects.
 TEST_F(BundleTest, AHostilePlan) {
   write();
   const Artifact whole = *Artifact::deserialize(*readFile(bundle + "/host.kernel"));

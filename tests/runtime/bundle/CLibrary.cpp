@@ -19,7 +19,7 @@ namespace tesela {
 
 namespace {
 
-/// What the C side gets: the same for every variant. It repeats these in C.
+/// The arguments for the C side, equal for every variant. The C code repeats these structures.
 struct RawTensor {
   void *data;
   int64_t extents[8], strides[8];
@@ -100,7 +100,7 @@ std::string withName(std::string text, const std::string &name) {
   return text;
 }
 
-/// Statements that take a tensor with strides.
+/// C statements that take a tensor with strides.
 std::string takeText(const std::string &member, const std::string &from) {
   return fmt::format("  to->{0}.data = from->{1}.data;\n"
                      "  memcpy(to->{0}.extents, from->{1}.extents, sizeof to->{0}.extents);\n"
@@ -116,7 +116,7 @@ std::string adapterText(const std::string &name, const std::string &header,
     text += "  if (from->gives_scale)\n    to->scale = from->scale;\n";
   for (size_t i = 0; i < tensors.size(); ++i) {
     std::string member = tensors[i]["name"], from = fmt::format("tensors[{}]", i);
-    if (member == "do") // a keyword
+    if (member == "do") // a keyword of C
       member = "do_";
     text += tensors[i]["contiguous"] ? fmt::format("  to->{} = from->{}.data;\n", member, from)
                                      : takeText(member, from);
@@ -212,7 +212,8 @@ std::unique_ptr<CLibrary> CLibrary::build(const std::string &folder, const nlohm
   std::string adapter = folder + "/adapter.c", library = folder + "/adapter.so";
   std::ofstream(adapter) << adapterText(name, text, manifest["tensors"], opened->extents_,
                                         parameters);
-  // What docs/export.md promises of NAME.c, with the optimizer, which finds more to warn of.
+  // The warnings that docs/export.md promises to pass, with the optimizer, which finds more of
+  // them.
   std::string command = "cc -std=c99 -O2 -Wall -Wextra -Werror -pedantic -fPIC -shared -I " +
                         folder + " " + adapter + " -o " + library + " -ldl";
   if (std::system(command.c_str()) != 0) {

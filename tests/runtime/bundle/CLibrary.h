@@ -15,12 +15,12 @@
 
 namespace tesela {
 
-/// The launcher of a bundle, as a user's C compiler makes it of NAME.c, behind functions that are
-/// the same for every variant.
+/// The launcher of a bundle, compiled from NAME.c like by a user, with functions that are the same
+/// for every variant.
 class CLibrary {
 public:
-  /// Compiles NAME.c in `folder` with the flags that it promises to pass. Tensors are those of the
-  /// bundle's manifest.
+  /// Compiles NAME.c in `folder` with the warnings that it promises to pass. The tensors are those
+  /// of the bundle's manifest.
   static std::unique_ptr<CLibrary> build(const std::string &folder, const nlohmann::json &manifest,
                                          const std::vector<VariantParameter> &parameters);
   ~CLibrary();
@@ -33,13 +33,13 @@ public:
   void destroy();
   std::string target() const;
   Outcome workspaceBytes(const LaunchArguments &arguments, size_t &bytes);
-  /// `workspace`: its address and bytes.
+  /// `workspace`: the address and the bytes.
   Outcome launch(const LaunchArguments &arguments, void *stream,
                  std::pair<void *, size_t> workspace);
   void *allocate(size_t bytes);
   void release(void *address);
 
-  /// The extents that are members of NAME_arguments: no tensor tells them.
+  /// The extents that are members of NAME_arguments because no tensor defines them.
   const std::vector<std::string> &extents() const { return extents_; }
 
 private:

@@ -1,4 +1,4 @@
-//===- CTensorsTest.cpp - Tensors as a launcher in C has them -------------===//
+//===- CTensorsTest.cpp - Tensors in a C launcher -------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -13,7 +13,7 @@ namespace {
 
 Expression parsed(const char *text) { return *Expression::parse(text); }
 
-/// "?" is any extent.
+/// "?" stands for any extent.
 TensorArgument tensor(const char *name, std::initializer_list<const char *> extents,
                       bool contiguous = false) {
   TensorArgument made;
@@ -45,7 +45,7 @@ TEST(CExpressions, ForReaders) {
   EXPECT_EQ(expressionForReaders(parsed("(* (+ B 1) $doc.0)")), "(B + 1) * doc.extents[0]");
 }
 
-// A view tells an extent, else the launch does: one that it cannot do without has no default.
+// A view defines an extent, otherwise the launch does. An extent that it must give has no default.
 TEST(CTensors, WhoTellsAnExtent) {
   constexpr int queries = 3;
   Result<CTensors> tensors = written({tensor("made", {"B", "H", "?"})}, {queries});
@@ -61,7 +61,7 @@ TEST(CTensors, WhoTellsAnExtent) {
   EXPECT_EQ(tensors->defaults, "  arguments->Sq = -1;\n  arguments->Sk = 1;\n");
 }
 
-// Of one without strides the launcher has the address alone.
+// A contiguous tensor is passed by its address only.
 TEST(CTensors, ExtentsWithoutStrides) {
   Result<CTensors> tensors = written({tensor("x", {"B", "Sq"}, /*contiguous=*/true)});
   ASSERT_TRUE(tensors.ok()) << tensors.error().message();

@@ -16,7 +16,7 @@ using namespace tesela;
 
 namespace {
 
-/// Exports for the host and a GPU, and loads the kernel for the host.
+/// Exports for the host and a GPU, and loads the host's kernel.
 Result<Kernel> exportAndLoad(BundleOptions options, const Context &context) {
   std::string folder = (std::filesystem::temp_directory_path() / "tesela-XXXXXX").string();
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -28,7 +28,7 @@ Result<Kernel> exportAndLoad(BundleOptions options, const Context &context) {
   return kernel;
 }
 
-/// With a captured tensor whose summary is a launch of its own; both passes.
+/// With a captured tensor whose summary is a separate launch; both passes.
 TEST(HostBundle, ResultsAreRight) {
   BundleOptions options;
   options.kernel.variantText =

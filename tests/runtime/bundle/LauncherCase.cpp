@@ -66,7 +66,7 @@ Exported::Exported(const Plan &plan, const std::string &bundle) {
   options.targets = {"sm_90"};
   if (!*plan.schedule)
     options.targets.push_back("sm_80");
-  options.ptx = true; // in which the driver here finds the parameters' sizes
+  options.ptx = true; // the stub finds the parameters' sizes in the PTX
   Result<BundleInfo> info = exportBundle(options, name);
   EXPECT_TRUE(info.ok()) << info.error().message();
   if (!info)
@@ -134,7 +134,7 @@ std::vector<CaptureArgument> LauncherCase::capturesOf(const Shape &shape) const 
     tensor.data = place(number++);
     tensor.type = each.type;
     tensor.rank = int(each.extents.size());
-    int64_t stride = 3; // with gaps: any strides will do
+    int64_t stride = 3; // with gaps, because any strides are allowed
     for (int axis = tensor.rank - 1; axis >= 0; --axis) {
       const VariantExtent &extent = each.extents[axis];
       int64_t value = extent.name == "B"     ? B
@@ -167,7 +167,7 @@ static std::string valueText(const nlohmann::json &slot, std::string bytes, uint
       kind == "data" || kind == "tensor map" ? stub::placeOf(address) : stub::Place();
   if (found.bytes == 1152 && found.offset == 0 &&
       std::string(reinterpret_cast<char *>(address), 1152) == std::string(1152, '\0')) {
-    bytes.replace(0, 8, "of zeros"); // what is read where there are no elements
+    bytes.replace(0, 8, "of zeros"); // read in place of tensors without elements
   } else if (found.bytes) {
     EXPECT_EQ(kind, "data");
     workspace = workspace ? workspace : address;
@@ -181,10 +181,10 @@ static std::string valueText(const nlohmann::json &slot, std::string bytes, uint
 
 std::vector<std::string> LauncherCase::recorded() {
   std::vector<std::string> all;
-  uint64_t workspace = 0; // the first one's address
+  uint64_t workspace = 0; // the address of the first one
   for (const stub::StubLaunch &launch : stub::takeLaunches()) {
     if (launch.kernel == "memset")
-      continue; // of the counter, which the runtime keeps at 0 otherwise
+      continue; // of the counter; the runtime keeps it at 0 in another way
     auto told = std::find_if(launches.begin(), launches.end(), [&](const nlohmann::json &each) {
       return each["kernel"] == launch.kernel;
     });
@@ -202,7 +202,7 @@ std::vector<std::string> LauncherCase::recorded() {
 }
 
 void LauncherCase::expectTheSameLaunches(const LaunchArguments &arguments) {
-  void *stream = reinterpret_cast<void *>(2); // the thread's own
+  void *stream = reinterpret_cast<void *>(2); // the per-thread stream
   Status launched = kernel->launch(arguments, stream);
   ASSERT_TRUE(launched.ok()) << launched.error().message();
   std::vector<std::string> expected = recorded();
@@ -211,7 +211,7 @@ void LauncherCase::expectTheSameLaunches(const LaunchArguments &arguments) {
   ASSERT_EQ(outcome.code, 0) << outcome.message;
   void *workspace = bytes ? library->allocate(bytes) : nullptr;
   if (workspace)
-    std::memset(workspace, 0xff, bytes); // its contents do not matter
+    std::memset(workspace, 0xff, bytes); // its contents must not matter
   outcome = library->launch(arguments, stream, {workspace, bytes});
   EXPECT_EQ(outcome.code, 0) << outcome.message;
   EXPECT_EQ(recorded(), expected);

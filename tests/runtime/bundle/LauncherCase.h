@@ -1,12 +1,12 @@
-//===- LauncherCase.h - The launcher in C beside the runtime ----*- C++ -*-===//
+//===- LauncherCase.h - The C launcher and the runtime ----------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rules of a launch are written twice: in runtime/launch, and in the C that an export writes.
-// Here both launch what the compiler makes of a plan, on a driver that notes what it is given: the
-// kernels, their grids and every byte of their parameters must be the same, and so must be the
-// sentences on arguments that do not fit.
+// The rules of a launch are implemented twice: in runtime/launch, and in the C code of an export.
+// Here both launch the compiler's plans on a driver that records the launches. The kernels, their
+// grids and every byte of their parameters must be equal, and so must be the messages about
+// arguments that do not fit.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_BUNDLE_LAUNCHERCASE_H
@@ -62,14 +62,14 @@ inline const Shape shapes[] = {
     {"no batch", 0, 6, 3, 70, 90, 5},
 };
 
-/// An address on the device, where nobody looks.
+/// An address on the device that is never accessed.
 inline void *place(int number) { return reinterpret_cast<void *>(uint64_t(number) << 36); }
 
 /// A plan's bundle, exported and compiled once for all tests.
 struct Exported {
   std::filesystem::path folder;
   nlohmann::json manifest;
-  std::vector<VariantParameter> parameters; ///< the template's own, too
+  std::vector<VariantParameter> parameters; ///< including the template's own
   std::unique_ptr<CLibrary> library;
 
   /// `bundle`: its name; empty: the variant's.
@@ -86,22 +86,22 @@ protected:
   CLibrary *library = nullptr;
   std::optional<Context> context;
   std::optional<Kernel> kernel;
-  nlohmann::json launches; ///< of the target, from the manifest
+  nlohmann::json launches; ///< the target's launches, from the manifest
 
   static void TearDownTestSuite() { exported.clear(); }
   void SetUp() override;
   void TearDown() override;
 
-  /// Both sides on a device of capability `sm`, for which the bundle's `target` is chosen.
+  /// Opens both on a device of capability `sm`, for which the bundle's `target` is chosen.
   void open(int sm, const std::string &target);
 
-  /// Captured tensors of any strides; extents of their own names are the shape's `own`.
+  /// Captured tensors with any strides. Extents with other names are the shape's `own`.
   std::vector<CaptureArgument> capturesOf(const Shape &shape) const;
 
-  /// The launches that were started, with what lies in memory of the two sides' own as its name.
+  /// The recorded launches. Addresses in each side's own memory are replaced by names.
   std::vector<std::string> recorded();
   void expectTheSameLaunches(const LaunchArguments &arguments);
-  /// Neither launches, both say the same.
+  /// Neither must launch, and both must give the same message.
   void expectTheSameError(const LaunchArguments &arguments);
 };
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Attention of dense tensors; SequenceLauncherTest.cpp has sequences and pages.
+// Dense attention. SequenceLauncherTest.cpp tests sequences and pages.
 //
 //===----------------------------------------------------------------------===//
 #include "LauncherCase.h"
@@ -22,7 +22,7 @@ const Plan plans[] = {
     {"plain_values", "attention plain_values() { mask = true }", ElementType::bf16, 64, 136},
     {"documents", "attention documents(id: i32[B, Sk]) { mask = id[b, q] == id[b, k] }"},
     {"kept", "attention kept(kept: bool[Sq, Sk]) { mask = kept[q, k] }"},
-    // Names of a capture's own, one of them told by another's extent; a rank above 2.
+    // Names defined by captured tensors, one of them by another's extent; a rank above 2.
     {"tables",
      "attention tables(from: i32[H, n, 2*m+1], bias: f32[n], width: i32 = 16, low: f32 = -0.1) {\n"
      "  mask  = from[h, q / 16, k / 16] > 0 || k < m + n\n"
@@ -37,10 +37,10 @@ const Plan plans[] = {
      0,
      "",
      {{"window", 128}}},
-    // Query heads share a tile: their tensor maps have rank 5.
+    // Query heads share a tile, so their tensor maps have rank 5.
     {"packed", "attention packed(length: i32[B]) { mask = k < length[b] }", ElementType::bf16, 128,
      128, 4, 4096},
-    // A launch without any of what is left out of a launcher: one consumer, blocks of their own.
+    // A launcher without any optional part: one consumer, non-persistent thread blocks.
     {"simple", "attention simple(window: i32 = 100) { mask = q - k < window }", ElementType::bf16,
      64, 64, 0, 0, "persistent = false, consumers = 0, stages = 2, warps = 4, block_m = 64"},
 };
@@ -84,7 +84,7 @@ TEST_P(LauncherTest, TheSameParameters) {
         if (!each.isCapture)
           arguments.scalars.push_back({each.name, each.type == ElementType::i32 ? -7 : 0.7});
       expectTheSameLaunches(arguments);
-      // The same tensors as in the launch before, by both.
+      // The same tensors as in the previous launch, on both sides.
       arguments.capturesUnchanged = true;
       expectTheSameLaunches(arguments);
       arguments.lse.data = nullptr; // left out
@@ -148,9 +148,9 @@ TEST_P(LauncherTest, TheSameSentences) {
     };
     const std::string name = fits.captures[i].name;
     SCOPED_TRACE(name);
-    bool isOwn = name == "bias"; // its extent was told by the tensor before
+    bool isOwn = name == "bias"; // the tensor before it defined its extent
     for (int axis = 0; axis < fits.captures[i].tensor.rank; ++axis) {
-      bool tells = name == "from" && axis > 0; // any number, if whole
+      bool tells = name == "from" && axis > 0; // defines a name, so any whole number is allowed
       if (!tells || isOwn)
         expectTheSameError(with([&](Tensor &t) { t.extents[axis] += 1; }));
       expectTheSameError(with([&](Tensor &t) { t.extents[axis] = -1; }));
@@ -160,13 +160,13 @@ TEST_P(LauncherTest, TheSameSentences) {
     expectTheSameError(with([](Tensor &t) { t.strides[0] = int64_t(1) << 62; }));
     if (fits.captures[i].tensor.type != ElementType::boolean)
       expectTheSameError(with([](Tensor &t) { t.data = static_cast<char *>(t.data) + 1; }));
-    if (name == "from") // 2*m+1 is odd
+    if (name == "from") // 2*m+1 must be odd
       expectTheSameError(with([](Tensor &t) { t.extents[2] = 4; }));
   }
 }
 
-/// Strides that are fine for some kernels and nothing for tensor copies: found by the launch
-/// itself.
+/// Strides that some kernels accept but tensor copies do not. The launch itself reports
+/// them.
 TEST_P(LauncherTest, StridesThatNoTensorMapTakes) {
   open(90, "sm_90");
   if (HasFatalFailure())
@@ -236,7 +236,7 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
     EXPECT_TRUE(stub::hasFailed()) << entry;
     EXPECT_EQ(stub::live(), live) << entry;
   }
-  // So says the driver where blocks need more shared memory than the device has.
+  // The driver returns this if thread blocks need more shared memory than the device has.
   stub::failCall("cuFuncSetAttribute", 1, 1);
   CLibrary::Outcome large = library->create();
   EXPECT_EQ(large.code, int(Code::unsupported));
@@ -251,7 +251,7 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
       << none.message;
 }
 
-// Each is a word that the launcher's text uses, too.
+// Each name is a word that the launcher's text uses, too.
 TEST(Launcher, CompilesUnderAnyName) {
   for (const char *name : {"call", "check", "choose", "entry", "error", "sm_90"})
     EXPECT_TRUE(Exported(plans[4], name).library) << name;
@@ -263,7 +263,7 @@ std::string textOf(const std::filesystem::path &path) {
   return text.str();
 }
 
-// Fields and checks are those that the template declares.
+// Fields and checks are those of the template's tensors.
 TEST(Launcher, IsMadeOfATemplatesTensors) {
   std::string folder = (std::filesystem::temp_directory_path() / "tesela-XXXXXX").string();
   ASSERT_TRUE(mkdtemp(folder.data()));

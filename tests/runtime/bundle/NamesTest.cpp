@@ -1,4 +1,4 @@
-//===- NamesTest.cpp - Names in C, and where code runs --------------------===//
+//===- NamesTest.cpp - Names in C, and which GPUs run code ----------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

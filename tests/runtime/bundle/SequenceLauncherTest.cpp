@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sequences one after the other, keys in pages and of 8 bits, split keys, a shared prefix, and what
-// goes with them: tensors of other ranks and types than attention's, extents that no tensor tells,
-// workspaces of several launches.
+// Sequences one after the other, keys in pages and in 8 bits, split keys, a shared prefix. Their
+// launchers have tensors of other ranks and types than attention's, extents that no tensor defines,
+// and workspaces of several launches.
 //
 //===----------------------------------------------------------------------===//
 #include "LauncherCase.h"
@@ -56,7 +56,7 @@ const Plan plans[] = {
      .algorithm = "forward_in_parts",
      .bindings = {"queries=ragged", "keys=paged", "page=64", "positions=end", "workers=16",
                   "prefix=shared"}},
-    // Beside sequences: tensors with the extents of captured ones.
+    // Not about sequences: tensors with the extents of captured ones.
     {.name = "parameters",
      .text = "attention biased(bias: f32[H, n]) {\n"
              "  mask  = q >= k\n  score = s + bias[h, min(q - k, n - 1)]\n}",
@@ -73,7 +73,7 @@ const Plan plans[] = {
 
 class SequenceLauncherTest : public LauncherCase {
 protected:
-  static constexpr int64_t any = 12; ///< where a tensor may have any extent
+  static constexpr int64_t any = 12; ///< the value of an extent that may be anything
 
   int64_t extentOf(const std::string &text, const Shape &shape) const {
     const std::pair<const char *, int64_t> known[] = {
@@ -101,7 +101,7 @@ protected:
       tensor.type = *parseElementType(declared["type"].get<std::string>());
       for (const std::string extent : declared["extents"])
         tensor.extents[tensor.rank++] = extentOf(extent, shape);
-      // Rows lie apart, unless they must not; the second and third axis are exchanged, or not.
+      // Rows have gaps unless the tensor is contiguous. The second and third axis may be exchanged.
       std::vector<int> axes(tensor.rank);
       for (int axis = 0; axis < tensor.rank; ++axis)
         axes[axis] = axis;
@@ -137,7 +137,7 @@ protected:
     return arguments;
   }
 
-  /// The tensor among `arguments`.
+  /// The tensor `name` among `arguments`.
   static Tensor &find(LaunchArguments &arguments, const std::string &name) {
     for (NamedTensor &each : arguments.tensors)
       if (each.name == name)
@@ -175,7 +175,7 @@ TEST_P(SequenceLauncherTest, TheSameParameters) {
   }
 }
 
-// Where an extent need not be given it is 1, by both.
+// An extent that is left out is 1 on both sides.
 TEST_P(SequenceLauncherTest, ExtentsThatAreLeftOut) {
   open(90, "sm_90");
   if (HasFatalFailure())
@@ -230,7 +230,7 @@ TEST_P(SequenceLauncherTest, TheSameSentences) {
     SCOPED_TRACE(name);
     expectError("negative", [&](auto &a) { findExtent(a, name).value = -2; });
     expectError("large", [&](auto &a) { findExtent(a, name).value = (int64_t(1) << 31) - 1; });
-    // In C the least number says of an extent that must be set that it is not.
+    // In C, -1 means that a required extent is not set.
     LaunchArguments without = argumentsOf(shapes[0]);
     std::erase_if(without.extents, [&](const NamedExtent &each) { return each.name == name; });
     if (kernel->checkArguments(without))

@@ -35,7 +35,7 @@ void *operator new(std::size_t bytes, std::align_val_t alignment) {
 void *operator new[](std::size_t bytes, std::align_val_t alignment) {
   return counted(bytes, std::size_t(alignment));
 }
-// All of them: the sanitizers hold what one has allocated against what frees it.
+// All of them, because sanitizers check that each allocation is freed by the matching operator.
 void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
   return countedOrNull(bytes, 1);
 }

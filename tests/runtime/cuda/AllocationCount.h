@@ -1,4 +1,4 @@
-//===- AllocationCount.h - How often a thread asks for memory ---*- C++ -*-===//
+//===- AllocationCount.h - Counts allocations of a thread -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -7,8 +7,8 @@
 
 namespace tesela {
 
-/// Calls of operator new by the calling thread so far. The program's operators are replaced by ones
-/// that count.
+/// How often the calling thread has called operator new. The program's operators are replaced by
+/// counting ones.
 long allocationsSoFar();
 
 } // namespace tesela

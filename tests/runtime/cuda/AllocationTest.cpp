@@ -1,4 +1,4 @@
-//===- AllocationTest.cpp - A ready launch asks for no memory -------------===//
+//===- AllocationTest.cpp - A ready launch allocates no memory ------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,7 +14,7 @@ namespace {
 
 class AllocationTest : public CudaTest {};
 
-/// Of launches after the first.
+/// The allocations of launches after the first.
 long allocationsOf(const Kernel &kernel, const LaunchArguments &arguments, void *stream) {
   EXPECT_TRUE(kernel.launch(arguments, stream).ok());
   long before = allocationsSoFar();

@@ -13,7 +13,7 @@ namespace tesela {
 
 namespace {
 
-/// A launch of the fake kernel by tensors, on one of the stub's GPUs.
+/// A launch of the fake kernel with tensors, on one of the stub's GPUs.
 class CApiCuda : public CudaTest {
 protected:
   static constexpr int64_t B = 1, H = 4, Hkv = 2, Sq = 64, Sk = 96, D = 64;
@@ -27,7 +27,7 @@ protected:
 
   void SetUp() override {
     CudaTest::SetUp();
-    fake::setCudaFormat(CodeFormat::cubin); // else a ptxas of the machine's assembles it
+    fake::setCudaFormat(CodeFormat::cubin); // otherwise the machine's ptxas would assemble it
     tesela_context_options contextOptions = {};
     contextOptions.size = sizeof contextOptions;
     contextOptions.device = "cuda:1";
@@ -64,7 +64,7 @@ protected:
     CudaTest::TearDown();
   }
 
-  /// As another library has it, on GPU 1; the same extents as a view.
+  /// A tensor exported by another library, on GPU 1, as a view with the same extents.
   tesela_tensor tensor(tesela_type type, std::initializer_list<int64_t> extents) {
     std::vector<int64_t> shape = extents;
     DLTensor exported = {};
@@ -115,7 +115,7 @@ TEST_F(CApiCuda, LaunchesTensorsOfItsDevice) {
   EXPECT_EQ(tesela_launch_tensors(kernel, &arguments, stream.get()), TESELA_OK)
       << tesela_last_error();
   EXPECT_EQ(tesela_synchronize(context, stream.get()), TESELA_OK);
-  // Managed memory and tensors that do not say where they lie are taken as they are.
+  // Managed memory, and memory of unknown location, are accepted.
   q.memory = TESELA_MEMORY_MANAGED;
   k.memory = TESELA_MEMORY_UNKNOWN;
   EXPECT_EQ(tesela_check_tensors(kernel, &arguments), TESELA_OK) << tesela_last_error();
@@ -212,7 +212,7 @@ TEST_F(CApiCuda, BuffersAndTimes) {
   EXPECT_GE(milliseconds[1], 0);
 }
 
-/// A failure of the driver's has its code and the links of its chain.
+/// A failure of the driver has a code and a chain of causes.
 TEST_F(CApiCuda, FailuresOfTheDriver) {
   stub::failCall("cuMemAlloc_v2", 1, 2); // CUDA_ERROR_OUT_OF_MEMORY
   tesela_buffer *buffer = nullptr;

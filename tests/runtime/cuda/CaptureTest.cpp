@@ -14,7 +14,7 @@ namespace {
 
 class CaptureTest : public CudaTest {};
 
-/// Memory of the caller's that lasts as long as the test.
+/// Memory of the caller that lasts as long as the test.
 LaunchWorkspace workspaceOf(const Kernel &kernel, const LaunchArguments &arguments,
                             const Context &context, Buffer &memory) {
   Result<size_t> bytes = kernel.workspaceBytes(arguments);
@@ -24,7 +24,7 @@ LaunchWorkspace workspaceOf(const Kernel &kernel, const LaunchArguments &argumen
   return {memory.data(), memory.size()};
 }
 
-/// What the kernel was given for its counter.
+/// The address of the counter that the kernel got.
 uint64_t counterOf(const stub::StubLaunch &launch) {
   uint64_t address = 0;
   EXPECT_GT(launch.parameters.size(), 32u);
@@ -57,7 +57,7 @@ TEST_F(CaptureTest, WithAWorkspaceAnyLaunchCanBeCaptured) {
               counterOf(launches[1]) >= address + memory.size());
 }
 
-// Streams that Tesela has never seen, without a launch before.
+// On streams that Tesela has never seen, without an earlier launch.
 TEST_F(CaptureTest, WithoutOneTheGraphHasItsOwn) {
   Result<Context> context = cudaContext();
   Result<Kernel> kernel = context->compile(cudaKernelOptions());
@@ -66,7 +66,7 @@ TEST_F(CaptureTest, WithoutOneTheGraphHasItsOwn) {
   TestStream stream;
   stub::recordLaunches();
   uint64_t capture = stub::beginCapture(stream.get());
-  for (int layer = 0; layer < 2000; ++layer) // more than any supply
+  for (int layer = 0; layer < 2000; ++layer) // more than the supply
     ASSERT_TRUE(kernel->launch(problem.arguments, stream.get()).ok()) << layer;
   EXPECT_TRUE(stub::endCapture(stream.get()));
   std::set<uint64_t> counters;
@@ -76,7 +76,7 @@ TEST_F(CaptureTest, WithoutOneTheGraphHasItsOwn) {
   EXPECT_EQ(counters.size(), 2000u);
   EXPECT_GT(stub::liveBytes(), before);
 
-  // The tables serve the next graphs; the workspace is freed.
+  // Later graphs use the tables again; the workspace is freed.
   stub::destroyGraph(capture);
   cuda::awaitReleases();
   size_t kept = stub::liveBytes();
@@ -109,7 +109,7 @@ TEST_F(CaptureTest, AGraphKeepsItsKernel) {
   EXPECT_EQ(stub::live(), before);
 }
 
-// The launch that made the stream's summaries need not have run when the graph does.
+// The launch that computed the stream's summaries may not have run yet when the graph runs.
 TEST_F(CaptureTest, AGraphMakesItsOwnSummaries) {
   Result<Context> context = cudaContext();
   Result<Kernel> kernel = context->compile(cudaKernelOptions());
@@ -127,7 +127,7 @@ TEST_F(CaptureTest, AGraphMakesItsOwnSummaries) {
   EXPECT_EQ(launches.size(), 3u) << "one summary for both";
 }
 
-// In the mode that captures mostly have, an allocation on any thread would break them.
+// In the usual capture mode, an allocation on any thread would break the capture.
 TEST_F(CaptureTest, WhatOthersAllocateLeavesACaptureAlone) {
   ASSERT_TRUE(cuda::driver().ok());
   TestStream captured(0, true);
@@ -147,7 +147,7 @@ TEST_F(CaptureTest, WhatOthersAllocateLeavesACaptureAlone) {
     arguments.k = arguments.v = Tensor::contiguous(address, ElementType::bf16, {1, 3000, 1, 64});
     arguments.lse = Tensor::contiguous(address, ElementType::f32, {1, 3000, 1});
     arguments.captures = {{"slope", Tensor::contiguous(address, ElementType::f32, {3000})}};
-    Status launched = kernel->launch(arguments, stream.get()); // with memory for its summary
+    Status launched = kernel->launch(arguments, stream.get()); // needs memory for a summary
     EXPECT_TRUE(launched.ok()) << launched.error().message();
   });
   other.join();

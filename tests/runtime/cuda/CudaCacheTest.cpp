@@ -1,4 +1,4 @@
-//===- CudaCacheTest.cpp - What a GPU's kernels are kept under ------------===//
+//===- CudaCacheTest.cpp - The keys of a GPU's kernels --------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -17,7 +17,7 @@ namespace {
 
 using Origin = KernelInfo::Origin;
 
-/// A cache's folder that "machines" share, each with a ptxas of its own, which is a script.
+/// A cache folder that several "machines" share. Each has its own ptxas, which is a script.
 class CudaCacheTest : public CudaTest {
 protected:
   Result<TemporaryFolder> folder = TemporaryFolder::create();
@@ -37,7 +37,7 @@ protected:
   static constexpr const char *isTooOld =
       "echo 'ptxas fatal   : Unsupported .version 8.0; current version is 7.0'; exit 255";
 
-  /// Goes to the machine called `name`, whose ptxas says `version` and does `work`.
+  /// Switches to the machine `name`, whose ptxas prints `version` and does `work`.
   void goTo(const std::string &name, const std::string &version, const std::string &work) {
     std::string bin = folder->path() + "/" + name;
     std::filesystem::create_directories(bin);
@@ -57,7 +57,7 @@ protected:
     return count;
   }
 
-  /// A process of that machine asks for the kernel.
+  /// A process on that machine requests the kernel.
   Result<Kernel> compile() {
     ContextOptions options;
     options.device = "cuda:0";
@@ -98,7 +98,7 @@ TEST_F(CudaCacheTest, TheDriverCountsWhereItAssembles) {
   goTo("old", version("11.0"), isTooOld);
   EXPECT_EQ(origin(), Origin::compiled);
   EXPECT_EQ(origin(), Origin::diskCache);
-  // A newer one of another machine does better than that driver.
+  // Another machine's newer ptxas assembles it instead of the driver.
   goTo("a", version("13.0"), assembles);
   EXPECT_EQ(origin(), Origin::compiled);
 }
@@ -109,7 +109,7 @@ TEST_F(CudaCacheTest, AnAssemblerWithoutAVersionSharesWithNone) {
   EXPECT_EQ(origin(), Origin::diskCache);
   goTo("other wrapper", "true", assembles);
   EXPECT_EQ(origin(), Origin::compiled);
-  // One that does not run at all: what others kept is not its own, and it says so itself.
+  // A program that does not run cannot use what others kept, and reports the error itself.
   goTo("broken", "exit 127", "exit 127");
   Result<Kernel> kernel = compile();
   ASSERT_FALSE(kernel.ok());

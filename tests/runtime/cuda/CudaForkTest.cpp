@@ -48,7 +48,7 @@ TEST_F(CudaForkTest, AChildIsToldAndTheDriverIsLeftAlone) {
       expect(device, status(Context::create(options)));
     }
     expect("devices", status(cudaDevices()));
-    // Whatever goes here gives nothing back to a driver that has nothing of it.
+    // Objects that are destroyed here must not call a driver that does not know them.
     int unloads = stub::callsOf("cuModuleUnload"), frees = stub::callsOf("cuMemFree_v2"),
         releases = stub::callsOf("cuDevicePrimaryCtxRelease_v2");
     problem.reset();

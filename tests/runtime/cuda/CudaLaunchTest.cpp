@@ -1,4 +1,4 @@
-//===- CudaLaunchTest.cpp - What the driver is given for a launch ---------===//
+//===- CudaLaunchTest.cpp - What the driver gets for a launch -------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@ protected:
     std::memcpy(&result, launch.parameters[parameter].data(), sizeof result);
     return result;
   }
-  /// The address that the stub writes into a map's first bytes.
+  /// The address that the stub wrote into a map's first bytes.
   static uint64_t mapped(const stub::StubLaunch &launch, size_t parameter) {
     uint64_t result = 0;
     EXPECT_EQ(launch.parameters[parameter].size(), 128u);
@@ -30,7 +30,7 @@ protected:
   static uint64_t address(const Tensor &tensor) { return reinterpret_cast<uintptr_t>(tensor.data); }
 };
 
-/// Parameters of the fake kernel, as FakeCompiler.cpp lists them.
+/// The parameters of the fake kernel, as FakeCompiler.cpp lists them.
 enum Parameter { lse = 4, heads = 5, keys = 8, scale = 11, window, slope, slopeStride, strides };
 enum { maps = strides + 12, step = maps + 4, counter, summaryOfSlope };
 
@@ -58,7 +58,7 @@ TEST_F(CudaLaunchTest, TheKernelsParametersAreTheArguments) {
   EXPECT_EQ(value<int32_t>(summary, 1), CudaProblem::H);
 
   EXPECT_EQ(main.kernel, "fake_sliding_alibi");
-  EXPECT_EQ(main.grid, 132u); // persistent: a block for each multiprocessor
+  EXPECT_EQ(main.grid, 132u); // persistent: one thread block per multiprocessor
   EXPECT_EQ(main.block, 384u);
   EXPECT_EQ(main.sharedBytes, 1024u);
   EXPECT_EQ(main.device, 0);
@@ -80,7 +80,7 @@ TEST_F(CudaLaunchTest, TheKernelsParametersAreTheArguments) {
   EXPECT_EQ(value<uint64_t>(main, summaryOfSlope), value<uint64_t>(summary, 3));
 }
 
-// A launch asks once which context is current, and makes its own so only where another is.
+// A launch asks once for the current context, and pushes its own only if another one is current.
 TEST_F(CudaLaunchTest, TheContextIsMadeCurrentOnce) {
   Result<Context> context = cudaContext();
   Result<Kernel> kernel = context->compile(cudaKernelOptions());
@@ -109,7 +109,7 @@ TEST_F(CudaLaunchTest, TheContextIsMadeCurrentOnce) {
   ASSERT_EQ(api.cuDevicePrimaryCtxRelease_v2(0), 0);
 }
 
-// The main kernel waits for the summary, so it may begin while that ends.
+// The main kernel waits for the summary, so it may begin while the summary's kernel ends.
 TEST_F(CudaLaunchTest, ALaunchMayBeginWhileAnotherOfItsCallEnds) {
   Result<Context> context = cudaContext();
   Result<Kernel> kernel = context->compile(cudaKernelOptions());
@@ -134,7 +134,7 @@ TEST_F(CudaLaunchTest, SummariesOfUnchangedCapturesAreKept) {
   EXPECT_EQ(stub::takeLaunches().size(), 1u);
 }
 
-// "Unchanged" is since the kernel's last launch, in whatever memory that was.
+// "Unchanged" means since the kernel's last launch, in any memory.
 TEST_F(CudaLaunchTest, ALaunchWithAWorkspaceEndsWhatIsKept) {
   Result<Context> context = cudaContext();
   Result<Kernel> kernel = context->compile(cudaKernelOptions());
@@ -170,7 +170,7 @@ TEST_F(CudaLaunchTest, SeveralDevicesAtOnce) {
     ASSERT_TRUE(launched.ok()) << launched.error().message();
     EXPECT_EQ(stub::takeLaunches()[0].device, device);
   }
-  // A stream of another device is the caller's error.
+  // A stream of another device is an error of the caller.
   Result<Kernel> kernel = contexts[0]->compile(cudaKernelOptions());
   CudaProblem problem = CudaProblem::create(*contexts[0]).value();
   TestStream stream(1);

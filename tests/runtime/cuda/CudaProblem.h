@@ -5,10 +5,10 @@
 #ifndef TESELA_TESTS_RUNTIME_CUDA_CUDAPROBLEM_H
 #define TESELA_TESTS_RUNTIME_CUDA_CUDAPROBLEM_H
 
-#include "driver/GraphOwned.h"
 #include "CudaStub.h"
 #include "FakeCompiler.h"
 #include "driver/CurrentContext.h"
+#include "driver/GraphOwned.h"
 #include "tesela/Context.h"
 
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@
 
 namespace tesela {
 
-/// A context on one of the stub's GPUs that keeps nothing on disk.
+/// A context on one of the stub's GPUs, without a disk cache.
 inline Result<Context> cudaContext(int device = 0) {
-  fake::setCudaFormat(CodeFormat::cubin); // else a ptxas of the machine's assembles it
+  fake::setCudaFormat(CodeFormat::cubin); // otherwise the machine's ptxas would assemble it
   ContextOptions options;
   options.device = "cuda:" + std::to_string(device);
   options.diskCache = false;
@@ -34,7 +34,7 @@ inline KernelOptions cudaKernelOptions() {
   return options;
 }
 
-/// Tensors in a device's memory for the fake kernel.
+/// Tensors in a device's memory, for the fake kernel.
 struct CudaProblem {
   static constexpr int64_t B = 2, H = 6, Hkv = 3, Sq = 100, Sk = 120, D = 64;
   Buffer memory;
@@ -64,7 +64,7 @@ struct CudaProblem {
   }
 };
 
-/// A stream of a device, made as its users make theirs.
+/// A stream of a device, created as users create them.
 class TestStream {
 public:
   explicit TestStream(int device = 0, bool blocking = false) {
@@ -89,7 +89,7 @@ private:
   CUstream_st *handle = nullptr;
 };
 
-/// Each test begins with the stub as it is after reset(), and must leave nothing behind.
+/// Each test begins with a reset stub and must leave no live object.
 class CudaTest : public testing::Test {
 protected:
   void SetUp() override { stub::reset(); }

@@ -41,7 +41,7 @@ protected:
   }
 };
 
-// The caller's launches on the default stream must not wait for a race.
+// Launches of the caller on the default stream must not wait for a race.
 TEST_F(CudaTuneTest, RacesOnAStreamOfItsOwn) {
   Result<Context> context = cudaContext();
   stub::recordLaunches();
@@ -62,7 +62,7 @@ TEST_F(CudaTuneTest, RacesOnAStreamOfItsOwn) {
     EXPECT_NE(launch.stream, defaultStream);
 }
 
-// Whatever fails, and whenever: a sentence, and nothing stays behind (CudaTest).
+// Any failure at any time gives an error and leaves no live object (CudaTest).
 TEST_F(CudaTuneTest, FailuresLeaveNothingBehind) {
   Result<Context> context = cudaContext();
   for (const char *entry :
@@ -83,7 +83,7 @@ TEST_F(CudaTuneTest, FailuresLeaveNothingBehind) {
 // A race in the background, from its first allocation to the comparison of results.
 TEST_F(CudaTuneTest, LeavesCapturesOfOtherThreadsAlone) {
   Result<Context> context = cudaContext();
-  Result<Kernel> kernel = context->compile(cudaKernelOptions()); // what is loaded is loaded
+  Result<Kernel> kernel = context->compile(cudaKernelOptions()); // loads everything first
   for (bool blocking : {false, true}) {
     TestStream captured(0, blocking);
     stub::beginCapture(captured.get());
@@ -96,8 +96,8 @@ TEST_F(CudaTuneTest, LeavesCapturesOfOtherThreadsAlone) {
   }
 }
 
-// Whoever warmed a stream for a capture has warmed the kernel of then: a better one that came
-// meanwhile has no memory on it, and must not spoil the graph.
+// A program that warmed a stream for a capture has warmed the kernel of that time. A better kernel
+// that replaced it has no memory on the stream and must not break the graph.
 TEST_F(CudaTuneTest, AKernelThatChangesBeforeACaptureSpoilsNothing) {
   fake::setCudaFormat(CodeFormat::cubin);
   ContextOptions options;
@@ -123,7 +123,7 @@ TEST_F(CudaTuneTest, AKernelThatChangesBeforeACaptureSpoilsNothing) {
   EXPECT_TRUE(launched.ok()) << launched.error().message();
 }
 
-/// A cache in which "named special" is the fastest known for CudaProblem's sizes.
+/// A cache in which "named special" is the fastest known schedule for CudaProblem's sizes.
 class CudaAnswerTest : public CudaTest {
 protected:
   Result<TemporaryFolder> folder = TemporaryFolder::create();
@@ -146,7 +146,7 @@ protected:
     options.cacheFolder = folder->path();
     return *Context::create(options);
   }
-  /// The kernels that were started, in order.
+  /// The names of the kernels that were started, in order.
   static std::vector<std::string> started() {
     std::vector<std::string> names;
     for (const stub::StubLaunch &launch : stub::takeLaunches())
@@ -154,7 +154,7 @@ protected:
         names.push_back(launch.kernel);
     return names;
   }
-  /// With half as many queries: sizes of which nothing is known.
+  /// Half as many queries: sizes without a measurement.
   static LaunchArguments otherSizes(LaunchArguments arguments) {
     for (Tensor *tensor : {&arguments.q, &arguments.o, &arguments.lse})
       tensor->extents[2] /= 2;
@@ -207,7 +207,7 @@ TEST_F(CudaAnswerTest, AGraphHasTheKernelOfTheEagerLaunch) {
   }
 }
 
-// Not another one that would fit: the results would have other bits.
+// No other kernel is launched instead, because its results would have other bits.
 TEST_F(CudaAnswerTest, AKernelThatCannotBeLaunchedIsAnError) {
   Context shared = context();
   Kernel kernel = *shared.compile(cudaKernelOptions());

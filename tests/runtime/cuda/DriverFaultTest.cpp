@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A session is all that a program does with a GPU. Each call of each function that it makes is told
-// to fail with each error that the driver documents, and some that it does not: the session ends
-// with that error's code and a sentence that names the call and the remedy, leaves nothing behind,
-// and the next one succeeds.
+// A session does everything that a program does with a GPU. Each call of each function in it is
+// made to fail with each error that the driver documents, and with some that it does not. The
+// session must end with that error's code and a message that names the call and the remedy, and
+// must leave no live object. The next session must succeed.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaProblem.h"
@@ -22,7 +22,7 @@ using namespace tesela;
 
 namespace {
 
-/// CUresult's values, as cuda.h of CUDA 13.0 has them, and three that it does not know.
+/// The values of CUresult in cuda.h of CUDA 13.0, and three that it does not have.
 constexpr int results[] = {
     1,   2,   3,   4,   5,   6,   7,   8,   34,  36,  46,  100,  101, 102, 200, 201, 202, 205,
     206, 207, 208, 209, 210, 211, 212, 213, 214, 215, 216, 217,  218, 219, 220, 221, 222, 223,
@@ -37,7 +37,7 @@ constexpr const char *entries[] = {
 #undef ENTRY
 };
 
-/// What fails there cannot be told, and changes nothing: they give things back, or texts.
+/// Failures of these are not reported and change nothing: they give things back, or return texts.
 const std::set<std::string> silentEntries = {"cuCtxGetCurrent",
                                              "cuCtxPopCurrent_v2",
                                              "cuDevicePrimaryCtxRelease_v2",
@@ -51,12 +51,12 @@ const std::set<std::string> silentEntries = {"cuCtxGetCurrent",
                                              "cuThreadExchangeStreamCaptureMode",
                                              "cuUserObjectRelease"};
 
-/// "cuMemAlloc_v2" is said as "cuMemAlloc".
+/// The name in messages: "cuMemAlloc_v2" becomes "cuMemAlloc".
 std::string spoken(std::string entry) {
   return entry.ends_with("_v2") ? entry.substr(0, entry.size() - 3) : entry;
 }
 
-/// PTX is linked by the driver: no ptxas takes part.
+/// The driver's linker assembles PTX without a ptxas.
 Status link(const Device &device) {
   Result<std::shared_ptr<Backend>> backend = createCudaBackend(device);
   if (!backend)
@@ -134,7 +134,7 @@ Status session(void *stream, bool links) {
 
 class DriverFaultTest : public CudaTest, public testing::WithParamInterface<const char *> {
 protected:
-  /// A ptxas that is too old for any PTX stands first on PATH.
+  /// A ptxas that is too old for any PTX is first on PATH.
   static void SetUpTestSuite() {
     Result<TemporaryFolder> made = TemporaryFolder::create();
     ASSERT_TRUE(made.ok());
@@ -156,7 +156,7 @@ protected:
 
 TEST_P(DriverFaultTest, EachErrorOfEachCall) {
   const std::string entry = GetParam();
-  bool links = entry.starts_with("cuLink"); // starts a program, so only where it matters
+  bool links = entry.starts_with("cuLink"); // only where needed, because it starts a program
   TestStream stream;
   ASSERT_TRUE(cuda::driver().ok());
   stub::Live before = stub::live();
@@ -164,7 +164,7 @@ TEST_P(DriverFaultTest, EachErrorOfEachCall) {
   Status clean = session(stream.get(), links);
   ASSERT_TRUE(clean.ok()) << clean.error().message();
   int calls = stub::callsOf(entry);
-  // One is called where cuGraphRetainUserObject fails.
+  // It is called if cuGraphRetainUserObject fails.
   EXPECT_TRUE(calls > 0 || entry.starts_with("cuGetError") || entry == "cuUserObjectRelease")
       << "no session calls it";
   EXPECT_EQ(stub::live(), before);
@@ -174,8 +174,8 @@ TEST_P(DriverFaultTest, EachErrorOfEachCall) {
           "call " + std::to_string(call) + " of " + entry + " gives " + std::to_string(result);
       stub::failCall(entry, call, result);
       Status status = session(stream.get(), links);
-      // A session that gets addresses for a second time knows their maps (KnownTensorMaps.h), so
-      // later ones may encode fewer than the first did.
+      // A session that gets the same addresses again finds their maps (KnownTensorMaps.h), so later
+      // sessions may encode fewer maps than the first.
       if (entry == "cuTensorMapEncodeTiled" && call > 1 && !stub::hasFailed()) {
         stub::failCall("", 0, 0);
         continue;

@@ -1,4 +1,4 @@
-//===- LaunchEventTest.cpp - Launches are told where somebody listens -----===//
+//===- LaunchEventTest.cpp - Launches give events if somebody listens -----===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//

@@ -1,10 +1,10 @@
-//===- NvtxInjection.cpp - A profiler that only notes ranges --------------===//
+//===- NvtxInjection.cpp - A profiler that only records ranges ------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library that NVTX_INJECTION64_PATH names in tests. It fills the tables as profilers do: all
-// of them, in every module, and refuses to work where one is not as NVTX 3 has it. Allocates
+// The library that NVTX_INJECTION64_PATH names in tests. Like a profiler it fills all
+// tables of all modules. It refuses to work if a table is not as in NVTX 3. Allocates
 // nothing.
 //
 //===----------------------------------------------------------------------===//
@@ -62,8 +62,8 @@ int InitializeInjectionNvtx2(GetExportTable getExportTable) {
   return callbacks->functionTable(syncModule + 1, nullptr, nullptr) == 0;
 }
 
-/// The message of the last range that began on any thread, how many began, and how many are open on
-/// the calling thread.
+/// The message of the last range that began on any thread, the number of ranges that began, and the
+/// number that are open on the calling thread.
 void nvtxTestState(char *message, size_t size, int *begun, int *open) {
   std::lock_guard lock(mutex);
   std::snprintf(message, size, "%s", lastMessage);

@@ -1,10 +1,10 @@
-//===- ProfilerTest.cpp - Ranges where a profiler listens -----------------===//
+//===- ProfilerTest.cpp - Ranges for a profiler ---------------------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All tests of this program run under a profiler, AllocationTest too; those of tesela_runtime_test
-// run without.
+// All tests of this program run under a profiler, also AllocationTest. Those of tesela_runtime_test
+// run without one.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaProblem.h"
@@ -18,7 +18,7 @@ using namespace tesela;
 
 namespace {
 
-/// Before main: the library looks once.
+/// Before main(), because the library reads the variable only once.
 [[maybe_unused]] const int named = setenv("NVTX_INJECTION64_PATH", TESELA_TEST_NVTX_INJECTION, 1);
 
 struct Heard {
@@ -51,14 +51,12 @@ TEST_F(ProfilerTest, CompilationsAndLaunchesAreRanges) {
   EXPECT_EQ(launched.message, "tesela: launch sliding_alibi");
   EXPECT_EQ(launched.begun, compiled.begun + 1);
   EXPECT_EQ(launched.open, 0);
-  ASSERT_TRUE(context->compile(cudaKernelOptions()).ok()); // from memory
+  ASSERT_TRUE(context->compile(cudaKernelOptions()).ok()); // from the memory cache
   EXPECT_EQ(heard().begun, launched.begun);
 }
 
 TEST_F(ProfilerTest, LongNamesAreCut) {
-  {
-    ProfilerRange range("launch", std::string(1000, 'x'));
-  }
+  { ProfilerRange range("launch", std::string(1000, 'x')); }
   EXPECT_EQ(heard().message.size(), 159u);
 }
 

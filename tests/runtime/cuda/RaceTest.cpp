@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For ThreadSanitizer above all; what can be told without it is asked too.
+// Mainly for ThreadSanitizer; everything that can be checked without it is checked, too.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaProblem.h"
@@ -87,13 +87,13 @@ TEST_F(RaceTest, ContextsOnSeveralDevicesComeAndGo) {
   });
 }
 
-// A compilation that goes on holds nothing that a ready kernel's launch waits for.
+// A running compilation holds no lock that a launch of a ready kernel needs.
 TEST_F(RaceTest, LaunchesDoNotWaitForACompilation) {
   Result<Context> context = cudaContext();
   Result<Kernel> kernel = context->compile(cudaKernelOptions());
   CudaProblem problem = CudaProblem::create(*context).value();
   TestStream stream;
-  fake::setCompileMilliseconds(600'000); // longer than the test may take: it ends by its token
+  fake::setCompileMilliseconds(600'000); // longer than the test; the token ends it
   int begun = fake::compilesBegunSoFar();
   std::stop_source cancelled;
   std::thread compiler([&] {

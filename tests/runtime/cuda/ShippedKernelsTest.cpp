@@ -1,4 +1,4 @@
-//===- ShippedKernelsTest.cpp - Kernels that come with the library --------===//
+//===- ShippedKernelsTest.cpp - Kernels shipped with the library ----------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@ namespace {
 
 using Origin = KernelInfo::Origin;
 
-/// A machine of sm_90 without a ptxas, and a library that came with one kernel.
+/// A machine with sm_90 and without ptxas, and a library that was shipped with one kernel.
 class ShippedKernelsTest : public CudaTest {
 protected:
   static constexpr const char *variable = "TESELA_SHIPPED_KERNELS";
@@ -113,7 +113,7 @@ TEST_F(ShippedKernelsTest, TheUsersOwnComeFirst) {
   EXPECT_EQ(originAnew(), Origin::diskCache);
 }
 
-// To ask a ptxas for its version takes longer than all else that a kernel of the package needs.
+// Asking a ptxas for its version takes longer than loading a kernel of the package.
 TEST_F(ShippedKernelsTest, NoAssemblerIsAskedForThem) {
   ship(key());
   std::string script = folder->path() + "/ptxas", asked = folder->path() + "/asked";
@@ -129,7 +129,8 @@ TEST_F(ShippedKernelsTest, NoAssemblerIsAskedForThem) {
   EXPECT_FALSE(std::filesystem::exists(asked));
   EXPECT_FALSE(std::filesystem::exists(cache)) << "nothing is written either";
 
-  // For others it is; from then on the folder comes first, and the package still has its own.
+  // For other kernels ptxas is asked. Then the folder is searched first, but the package still
+  // works.
   KernelOptions other = cudaKernelOptions();
   other.headDimQk = other.headDimV = 128;
   EXPECT_EQ(use(*only, other).origin, Origin::compiled);
@@ -185,7 +186,7 @@ TEST_F(ShippedKernelsTest, ADamagedKernelIsCompiledAnew) {
   EXPECT_EQ(originAnew(), Origin::diskCache);
 }
 
-// A driver that is older than the pack's cubins.
+// The driver is older than the pack's cubins.
 TEST_F(ShippedKernelsTest, WhatTheDriverRefusesIsCompiledAnew) {
   ship(key());
   constexpr int invalidImage = 200;

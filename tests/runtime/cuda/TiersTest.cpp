@@ -1,4 +1,4 @@
-//===- TiersTest.cpp - A simple kernel first, the best one behind it ------===//
+//===- TiersTest.cpp - A simple kernel first, then the best ---------------===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -87,7 +87,7 @@ TEST_F(TiersTest, TheBestTakesThePlaceAtALaunch) {
   EXPECT_EQ(kernel->info().scheduleOrigin, ScheduleOrigin::heuristic);
   EXPECT_EQ(launched(*kernel, problem.arguments), best);
 
-  // Who asks now has it from the beginning.
+  // A new request gets the best kernel at once.
   Result<Kernel> later = shared.compile(cudaKernelOptions());
   EXPECT_EQ(later->info().origin, Origin::memoryCache);
   EXPECT_EQ(later->info().scheduleOrigin, ScheduleOrigin::heuristic);
@@ -124,7 +124,7 @@ TEST_F(TiersTest, OnlyWhereTheyAreAskedFor) {
   Result<Kernel> kernel = prepared->get();
   EXPECT_EQ(kernel->info().scheduleOrigin, ScheduleOrigin::simple);
   letBestCompile(*kernel);
-  // A schedule that is named holds.
+  // A named schedule is used as it is.
   options.headDimQk = options.headDimV = 64;
   options.schedule = "named own";
   EXPECT_EQ(one.compile(options)->info().schedule, "named own");
@@ -142,7 +142,7 @@ TEST_F(TiersTest, ACaptureHasOneOfThem) {
   uint64_t begunBefore = stub::beginCapture(third.get());
   EXPECT_EQ(launched(*kernel, problem.arguments, third.get()), "simple")
       << "nothing takes a place in a capture";
-  // A launch outside changes it, but not for what these capture.
+  // A launch outside of the captures replaces the kernel, but not for these captures.
   EXPECT_EQ(launched(*kernel, problem.arguments, other.get()), best);
   EXPECT_EQ(launched(*kernel, problem.arguments, stream.get()), "simple");
   EXPECT_EQ(launched(*kernel, problem.arguments, third.get()), "simple");
@@ -172,7 +172,7 @@ TEST_F(TiersTest, AFailureOfTheBestIsTold) {
   EXPECT_EQ(launched(*kernel, problem.arguments), "simple");
   EXPECT_FALSE(kernel->isBest().ok()) << "each time";
 
-  // Asked for again, it is tried again.
+  // A new request tries again.
   fake::setHeuristic(fake::Heuristic::waits);
   Result<Kernel> again = shared.compile(cudaKernelOptions());
   EXPECT_EQ(again->info().origin, Origin::memoryCache);
@@ -190,7 +190,7 @@ TEST_F(TiersTest, WhereTheSimpleOneDoesNotCompileTheBestIsWaitedFor) {
   ASSERT_EQ(logged.size(), 1u);
   EXPECT_NE(logged[0].find("sliding_alibi"), std::string::npos) << logged[0];
   EXPECT_NE(logged[0].find("it is broken"), std::string::npos) << logged[0];
-  // What is wrong with the variant itself is an error, and nothing else.
+  // An error in the variant itself is only an error, not a warning.
   KernelOptions wrong = cudaKernelOptions();
   wrong.variantText = "attention broken( {";
   EXPECT_EQ(shared.compile(wrong).code(), Code::invalidVariant);
@@ -199,7 +199,7 @@ TEST_F(TiersTest, WhereTheSimpleOneDoesNotCompileTheBestIsWaitedFor) {
 
 TEST_F(TiersTest, KernelsLiveOnWhereTheContextGoes) {
   std::optional<Kernel> kernel;
-  Context other = context(); // buffers keep their context
+  Context other = context(); // buffers keep their context alive
   CudaProblem problem = CudaProblem::create(other).value();
   {
     Context gone = context();
@@ -253,7 +253,7 @@ TEST_F(TiersTest, ManyThreadsLaunchMeanwhile) {
   EXPECT_EQ(kernel.info().scheduleOrigin, ScheduleOrigin::heuristic);
 }
 
-// What one kernel knows of captured tensors says nothing of them after another's launches.
+// What one kernel knows about captured tensors is outdated after launches of another.
 TEST_F(TiersTest, SummariesAreMadeAnewAfterwards) {
   Context shared = context();
   Kernel kernel = *shared.compile(cudaKernelOptions());
@@ -271,7 +271,8 @@ TEST_F(TiersTest, SummariesAreMadeAnewAfterwards) {
   EXPECT_EQ(launchCount(), 2u);
 }
 
-/// The best kernel needs more of a workspace than the simple one, which alone can be asked before.
+/// The best kernel needs a larger workspace than the simple one, and only the latter can be asked
+/// before.
 class TiersWorkspaceTest : public TiersTest {
 protected:
   void SetUp() override {
@@ -317,7 +318,7 @@ TEST_F(TiersWorkspaceTest, WithTheSimpleOnesTheSimpleOneRunsAndThatIsToldOnce) {
   EXPECT_EQ(launched(kernel, problem.arguments), "simple");
   ASSERT_EQ(logged.size(), 1u);
   EXPECT_NE(logged[0].find("ask Kernel::workspaceBytes"), std::string::npos) << logged[0];
-  problem.arguments.workspace = {}; // the library's own
+  problem.arguments.workspace = {}; // the library's own memory
   EXPECT_EQ(launched(kernel, problem.arguments), best);
 }
 

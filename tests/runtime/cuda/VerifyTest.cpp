@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// When it is done, and what it reads; the stub's kernels do nothing, so o and lse are written here.
-// tests/gpu verifies real kernels.
+// When a launch is verified, and what is read. The stub's kernels do nothing, so the test writes o
+// and lse. tests/gpu verifies real kernels.
 //
 //===----------------------------------------------------------------------===//
 #include "CudaProblem.h"
@@ -39,7 +39,7 @@ protected:
     return *created;
   }
 
-  /// With more parameters than the oracle takes: the interpreter checks copies of the inputs.
+  /// More parameters than the oracle takes, so the interpreter checks copies of the inputs.
   static KernelOptions manyParameters() {
     KernelOptions options = cudaKernelOptions();
     options.variantText = "attention sliding_alibi(window: i32 = 1024, slope: f32[H]";
@@ -54,7 +54,7 @@ protected:
     return options;
   }
 
-  /// Random inputs on the device, and the results that a kernel should have left there.
+  /// Writes random inputs to the device, and the results that a kernel should compute.
   static void fill(const Context &context, CudaProblem &problem, const KernelOptions &options) {
     LaunchArguments host = problem.arguments;
     std::vector<char> memory(problem.memory.size());
@@ -97,7 +97,7 @@ TEST_F(CudaVerifyTest, AWrongResultIsFound) {
   ASSERT_TRUE(kernel.ok()) << kernel.error().message();
   CudaProblem problem = CudaProblem::create(verifying).value();
   fill(verifying, problem, options);
-  problem.arguments.scalars = {{"window", 8}}; // the results are those of 7
+  problem.arguments.scalars = {{"window", 8}}; // the results are those for 7
   Status launched = kernel->launch(problem.arguments);
   EXPECT_EQ(launched.code(), Code::defect);
   EXPECT_NE(launched.error().message().find("sm_90"), std::string::npos);
@@ -125,7 +125,7 @@ TEST_F(CudaVerifyTest, ACaptureIsLeftAlone) {
     EXPECT_TRUE(launched.ok()) << launched.error().message();
   }
   EXPECT_TRUE(verifications.empty());
-  // While another stream is captured this one may be waited for.
+  // While another stream is captured, waiting for this one is allowed.
   TestStream other;
   stub::beginCapture(other.get());
   EXPECT_TRUE(kernel->launch(problem.arguments, stream.get()).ok());

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The arithmetic that BlockCoordinates emits, evaluated as a kernel would.
+// Evaluates the arithmetic that BlockCoordinates emits, as a kernel would.
 //
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockCoordinates.h"
@@ -35,7 +35,7 @@ void PrintTo(const Extents &extents, std::ostream *stream) {
           << extents.Sq << ", Sk " << extents.Sk;
 }
 
-/// tile.work and tile.work_items of one schedule.
+/// The values of tile.work and tile.work_items for one schedule.
 class WorkMap {
 public:
   WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1, tile::Axis axis = tile::Axis::Query) {
@@ -109,8 +109,9 @@ private:
   llvm::DenseMap<Value, uint32_t> values;
 };
 
-// One head, heads alone, several a key/value head; groups that divide the heads and that do not;
-// rows that fill their blocks and that do not; no keys at all.
+// One head for each key/value head, one key/value head for each query head, several query heads for
+// a key/value head; groups that divide the heads and groups that do not; rows that fill their
+// blocks and rows that do not; no keys at all.
 constexpr Extents launches[] = {
     {1, 1, 1, 1, 1},       {2, 3, 3, 100, 100},  {2, 6, 2, 129, 1000},   {3, 5, 1, 64, 333},
     {1, 8, 4, 1000, 4096}, {5, 7, 7, 65, 2048},  {3, 12, 3, 128, 0},     {2, 9, 3, 200, 1},
@@ -146,7 +147,8 @@ TEST(WorkMap, VisitsEveryBlockOnce) {
   }
 }
 
-// With several heads a block, too: every row of every head once, none of another key/value head's.
+// The same with several heads in a block: every row of every head is visited once, and no row of
+// another key/value head.
 TEST(WorkMap, VisitsEveryRowOfPackedHeadsOnce) {
   constexpr uint32_t rows = 64;
   for (uint32_t heads : {2u, 8u, 64u})
@@ -178,10 +180,10 @@ TEST(WorkMap, VisitsEveryRowOfPackedHeadsOnce) {
     }
 }
 
-// What is under way together reads the same keys: of a group all heads come before the next
-// group's, a group is of whole key/value heads with at most the given keys (16 heads at most), and
-// its last rows come first.
-// A sequence has the rows that it has, wherever its positions begin: before all keys, too.
+// Items that run at the same time read the same keys. All heads of a group come before those of the
+// next group. A group has whole key/value heads with at most the given keys (and at most 16 heads),
+// and its last rows come first.
+// A sequence has its rows wherever its positions begin, even in front of all keys.
 TEST(WorkMap, RowsExistAtNegativePositions) {
   constexpr uint32_t rows = 16;
   for (int64_t heads : {1, 2, 4}) {
@@ -229,15 +231,15 @@ TEST(WorkMap, GroupsShareTheirKeys) {
   }
 }
 
-// Of blocks of keys, too: each one once; of a group all key/value heads come before the next
-// group's, a group has at most the given rows of queries (16 heads at most), and its first keys
-// come first.
+// Blocks of keys are visited once, too. All key/value heads of a group come before those of the
+// next group. A group has at most the given rows of queries (and at most 16 heads), and its first
+// keys come first.
 TEST(WorkMap, BlocksOfKeysComeInGroups) {
   constexpr uint32_t rows = 64;
   for (int64_t groupRows : groups) {
     WorkMap map(rows, groupRows, /*heads=*/1, tile::Axis::Key);
     for (const Extents &launch : launches) {
-      if (launch.Sk == 0 || launch.Sk > 10000) // without work items; slow to count through
+      if (launch.Sk == 0 || launch.Sk > 10000) // no work items; or too many to count through
         continue;
       SCOPED_TRACE(testing::Message()
                    << testing::PrintToString(launch) << ", groups of " << groupRows);
@@ -270,7 +272,7 @@ TEST(WorkMap, BlocksOfKeysComeInGroups) {
   }
 }
 
-// The largest launches that there are: 2^31 - 1 work items and queries.
+// The largest possible launches: 2^31 - 1 work items and queries.
 TEST(WorkMap, StaysInItsIntegers) {
   constexpr uint32_t most = 0x7fffffff, rows = 64;
   for (int64_t groupKeys : groups) {

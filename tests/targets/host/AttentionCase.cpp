@@ -58,8 +58,8 @@ std::string attentionCore(const std::string &file, const std::string &name,
   passes.addPass(createTileBind(options));
   passes.addPass(createTileInlineVariant());
   auto &kernels = passes.nest<tile::KernelOp>();
-  kernels.addPass(createTileLowerDropout()); // there is none
-  // What a captured tensor proves takes summaries, which are kernels of their own.
+  kernels.addPass(createTileLowerDropout()); // no test here has dropout
+  // Summaries of captured tensors are kernels of their own, which these tests do not run.
   bool hasCaptures =
       llvm::any_of(variant->parameters, [](const Parameter &p) { return p.isCapture; });
   if (!hasCaptures)

@@ -13,8 +13,8 @@
 
 namespace tesela::test {
 
-/// A variant and the sizes of a launch. Captured i32 tensors are [Sk], 13 neighbours with one
-/// number; those of f32 are [H].
+/// A variant and the sizes of a launch. Captured i32 tensors have the shape [Sk], and 13 neighbours
+/// have the same number. Captured f32 tensors have the shape [H].
 struct AttentionProblem {
   const char *name, *text;
   ElementType type = ElementType::bf16;
@@ -22,22 +22,22 @@ struct AttentionProblem {
   int dQk = 24, dV = 40;
 };
 
-/// Printed by GoogleTest in place of bytes.
+/// GoogleTest prints this instead of bytes.
 void PrintTo(const AttentionProblem &problem, std::ostream *stream);
 
 /// The core of the kernel `name` of the template `file`, in blocks of 16 queries and 32 keys.
-/// `bindings`: of what the problem does not give. Fails the running test and gives "" where it
-/// cannot be made.
+/// `bindings`: parameters that the problem does not give. If the core cannot be made, fails the
+/// running test and returns "".
 std::string attentionCore(const std::string &file, const std::string &name,
                           const AttentionProblem &problem,
                           const std::vector<std::string> &bindings = {});
 
 using Values = std::vector<double>;
 
-/// `value` as a tensor of `type` holds it.
+/// `value` rounded to `type`.
 double rounded(ElementType type, double value);
 
-/// The inputs of a problem, and what attention makes of them in double precision.
+/// The inputs of a problem, and the result of attention in double precision.
 struct AttentionCase {
   const AttentionProblem &problem;
   Extents e;

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/backward.mlir through the compiler's passes, against its formulas in double precision.
-// Scores and masks come from the interpreter, ∂score/∂s from its finite differences.
+// Compares templates/backward.mlir, after the compiler's passes, with its formulas in double
+// precision. Scores and masks come from the interpreter, and ∂score/∂s from finite differences.
 //
 //===----------------------------------------------------------------------===//
 #include "AttentionCase.h"
@@ -24,13 +24,13 @@ namespace {
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 using Problem = AttentionProblem;
 
-/// And the sums of the magnitudes of what they add.
+/// Each gradient, and the sum of the magnitudes of its terms.
 struct Gradients {
   Values dq, dk, dv, sizeOfDq, sizeOfDk, sizeOfDv;
 };
 
-/// `dL`: of L, a number a row; those of rows without keys count nowhere. `base`: as an honest
-/// kernel would, with L and D in f32, and P and dS rounded before products.
+/// `dL`: the gradient of L, one number for each row; rows without keys are ignored. `base`:
+/// computed as a correct kernel would, with L and D in f32, and P and dS rounded before products.
 Gradients gradientsOf(const AttentionCase &test, const Values &dO, const Values &dL, bool base) {
   const AttentionProblem &problem = test.problem;
   const Extents &e = test.e;
@@ -64,7 +64,7 @@ Gradients gradientsOf(const AttentionCase &test, const Values &dO, const Values 
               (test.interpreter->score(at, s + step) - test.interpreter->score(at, s - step)) /
               (2 * step);
           double score = test.interpreter->score(at, s), P = std::exp(inFloat(score) - L);
-          // An error of the score is one of P, relative to it.
+          // An absolute error of the score is a relative error of P.
           double weight = P * (1 + std::abs(score));
           for (int x = 0; x < problem.dV; ++x) {
             dP += dO[ofO + x] * test.v[ofV + x];
@@ -92,11 +92,11 @@ void expectGradient(const char *name, const Problem &problem, const std::vector<
   EXPECT_EQ(fault, "") << name;
 }
 
-/// Where the gradient of L comes from.
+/// What the gradient of L is.
 enum class OfLse {
   leftOut, ///< the launch has none
-  random,  ///< as of partial results that are merged; NaN where a row has no keys
-  zLoss,   ///< of a loss 0.5 · L² a row
+  random,  ///< as if partial results were merged; NaN where a row has no keys
+  zLoss,   ///< that of the loss 0.5 · L² for each row
 };
 
 class Backward : public testing::TestWithParam<Problem> {
@@ -121,7 +121,7 @@ void Backward::holdsTheRule(OfLse kind) {
                     dq = poisoned(test.q.size()), dk = poisoned(test.k.size()),
                     dv = poisoned(test.v.size());
   std::vector<float> lse(test.lse.begin(), test.lse.end()), delta(lse.size(), nan),
-                     rowLse(lse.size(), nan);
+      rowLse(lse.size(), nan);
   Values dLse = test.randomTensor(e.H, e.Sq, 1, 5);
   for (size_t row = 0; row < lse.size(); ++row)
     dLse[row] = kind == OfLse::leftOut                          ? 0

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tiles live in buffers that ops write over where nobody needs the old values. The
-// tests here are the cases where somebody does.
+// Ops overwrite the buffers of tiles whose old values are not needed any more. These tests are
+// cases in which the old values are still needed.
 //
 //===----------------------------------------------------------------------===//
 #include "HostLaunch.h"
@@ -35,8 +35,8 @@ static const char *epilogue = R"(
 }
 )";
 
-/// Runs `body`, which makes %r from %a, %b and the scalars %$n, %$x; compares with
-/// `expected` of a's and b's elements.
+/// Runs `body`, which computes %r from %a, %b and the scalars %$n and %$x. Compares %r with
+/// `expected` of the elements of a and b.
 static void check(const std::string &body, int n, float x,
                   const std::function<float(float, float)> &expected) {
   auto kernel = HostKernelUnderTest::compile(prologue + body + epilogue);
@@ -132,18 +132,18 @@ TEST(HostControlFlow, ScalarsAreCarriedBesideTiles) {
 
 TEST(HostControlFlow, BothSidesOfABranch) {
   std::string condition = "  %yes = arith.cmpi sgt, %$n, %zero : i32\n";
-  // %a dies in the branch: one side changes it in place, the other hands it on.
+  // %a is not used after the branch: one side changes it in place, the other passes it on.
   std::string dies = condition + "%r = scf.if %yes -> (!tile) {" + doubled("c", "a") +
                      "scf.yield %c : !tile } else { scf.yield %a : !tile }";
-  // %a lives on.
+  // %a is used after the branch.
   std::string lives = condition + "%s = scf.if %yes -> (!tile) {" + doubled("c", "a") +
                       "scf.yield %c : !tile } else { scf.yield %a : !tile }" + doubled("t", "s") +
                       sum("r", "t", "a");
-  // A constant, and a value of the other tile.
+  // A constant on one side, and the other tile on the other.
   std::string constant = condition + R"(
   %seven = tile.constant 7.0 : !tile
   %r = scf.if %yes -> (!tile) { scf.yield %seven : !tile } else { scf.yield %b : !tile })";
-  // A scalar beside the tile.
+  // A scalar result beside the tile.
   std::string scalar = condition + R"(
   %f, %s = scf.if %yes -> (f32, !tile) { scf.yield %$x, %a : f32, !tile }
       else { %negative = arith.negf %$x : f32 scf.yield %negative, %b : f32, !tile }

@@ -11,7 +11,7 @@
 using namespace tesela;
 using namespace tesela::test;
 
-// o = q · kᵀ, or q · k, plus q's constant or itself.
+// o = q · kᵀ or q · k, plus a constant or q itself.
 static const char *dotCore = R"(
 !aView = !tile.view<[?, ?, ?, {K}], {T}>
 !bView = !tile.view<[?, ?, ?, {BC}], {T}>
@@ -87,7 +87,7 @@ void expectProduct(const Shape &shape, bool transposed, ElementType type, const 
 
 TEST(HostDot, AgreesWithALoop) {
   for (VectorUnit unit : vectorUnits())
-    // The sums of earlier runs wait in registers, or in memory.
+    // The sums of earlier runs are kept in registers or in memory.
     for (int64_t registers : {unit.registers, 8 * unit.registers}) {
       unit.registers = registers;
       for (Shape shape : {Shape{64, 64, 128},
@@ -167,7 +167,7 @@ TEST(HostDot, TransposesTheLeftOperand) {
         }
 }
 
-// o = q · k + q · kᵀ, or q · k + k · kᵀ, which reads k as a left operand, too.
+// o = q · k + q · kᵀ, or q · k + k · kᵀ, which also reads k as a left operand.
 constexpr const char *bothWaysCore = R"(
 !view = !tile.view<[?, ?, ?, {N}], {T}>
 !oView = !tile.view<[?, ?, ?, {N}], f32>

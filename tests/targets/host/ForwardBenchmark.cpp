@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prints what docs/decisions/host-target.md records: compile and load times, and
-// the speed of causal forward attention on one thread for several block extents, all
-// in CPU time. The kept pairs of queries and keys count, 4 · D operations each.
+// Prints the figures of docs/decisions/host-target.md: compile and load times, and the speed of
+// causal forward attention on one thread for several block extents, all in CPU time. Each kept pair
+// of a query and a key counts as 4 · D operations.
 //
 //===----------------------------------------------------------------------===//
 #include "ForwardCore.h"
@@ -50,7 +50,7 @@ int main() {
           kernel->run(arguments);
           best = std::min(best, double(std::clock() - start) / CLOCKS_PER_SEC);
         }
-        // Kept pairs: half of the square and half of its diagonal.
+        // Kept pairs: half of the square, and half of the diagonal besides.
         double pairs = heads * (double(length) * (length + 1) / 2);
         std::printf("%-4s %3d  %7d  %7d  %10.1f  %7.2f  %11.0f  %7.1f\n",
                     std::string(elementTypeName(type)).c_str(), d, blockM, blockN,

@@ -12,9 +12,9 @@
 
 namespace tesela::test {
 
-/// Forward attention with a causal mask (q >= k) as the passes leave it: blocks
-/// bound, hooks filled, softmax steps spelled out. `choices` are further ones of the schedule:
-/// ", product_pairs = true".
+/// Forward attention with a causal mask (q >= k) as the passes leave it: blocks are bound, hooks
+/// are filled, and softmax steps are written out. `choices`: further fields of the schedule, such
+/// as ", product_pairs = true".
 std::string causalForwardCore(ElementType type, int64_t blockM, int64_t blockN, int64_t dQk,
                               int64_t dV, const std::string &choices = "");
 

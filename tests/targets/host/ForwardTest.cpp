@@ -22,8 +22,8 @@ struct Inputs {
   std::vector<float> q, k, v;
 };
 
-/// Causal attention (q >= k) in double: o and lse, contiguous [B, H, Sq, (D)].
-/// `weights[i]` is Σ p|v|, the scale of o's rounding errors.
+/// Causal attention (q >= k) in double precision: o and lse, contiguous [B, H, Sq, (D)].
+/// `weights[i]` is Σ p|v|, to which o's rounding errors are proportional.
 struct Reference {
   std::vector<double> o, lse, weights;
 };
@@ -64,7 +64,7 @@ Reference reference(const Shape &shape, int d, const Inputs &in, float scale) {
   return out;
 }
 
-/// The last: products of pairs of bf16, by the instruction where this CPU has it, else by others.
+/// The last parameter: products of pairs of bf16, by the instruction if this CPU has it.
 class Forward : public testing::TestWithParam<std::tuple<ElementType, int, bool>> {};
 
 } // namespace
@@ -136,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(HostPairs, Forward,
                                           testing::Values(40, 64, 72, 128), testing::Values(true)),
                          nameOf);
 
-// The instruction itself, whatever this CPU has: the code is made and not run.
+// Checks the instruction on every CPU: the code is compiled but not run.
 TEST(ForwardPairs, AreOneInstruction) {
   VectorUnit unit{.width = 16, .fma = true, .f16c = true, .registers = 32, .bf16Pairs = true};
   auto has = [&](const std::string &choices, int d, const std::string &bits) {

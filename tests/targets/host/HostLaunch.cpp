@@ -130,7 +130,7 @@ void HostKernelUnderTest::run(const HostArguments &arguments) const {
   std::memset(scratch.get(), 0xff, bytes);
   for (int64_t item = 0; item < items_.evaluate(e); ++item)
     kernel_(pointers.data(), item, scratch.get());
-  // Nothing behind the workspace was written.
+  // The kernel must not write behind its workspace.
   for (size_t at = workspaceBytes_; at < bytes; ++at)
     if (static_cast<unsigned char *>(scratch.get())[at] != 0xff) {
       ADD_FAILURE() << "byte " << at << " behind the workspace of " << workspaceBytes_

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the compiler and the runtime do with a core, for tests: parse, compile for
-// this CPU, load, fill the slots in the signature's order, run the items one
-// after the other.
+// For tests: does with a core what the compiler and the runtime do. Parses it, compiles it for this
+// CPU, loads the code, fills the slots in the signature's order, and runs the work items one after
+// the other.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_TESTS_TARGETS_HOST_HOSTLAUNCH_H
@@ -25,31 +25,31 @@
 
 namespace tesela::test {
 
-/// `text` with each "{name}" replaced.
+/// `text` with each "{name}" replaced by its value.
 std::string substitute(std::string text,
                        const std::vector<std::pair<std::string, std::string>> &values);
 
 struct HostTensor {
   const void *data = nullptr;
   std::vector<int64_t> strides; ///< in elements
-  std::vector<int32_t> extents; ///< captures
+  std::vector<int32_t> extents; ///< of captured tensors
 };
 
 struct HostArguments {
   Extents extents{1, 1, 1, 1, 1};
   std::map<std::string, HostTensor> tensors;
-  std::map<std::string, float> floats; ///< scale, and scalars under "$name"
+  std::map<std::string, float> floats; ///< the scale, and scalars named "$name"
   std::map<std::string, int32_t> integers;
 };
 
 class HostKernelUnderTest {
 public:
-  /// `text`: a module with one bound kernel. Fails the running test and gives null
-  /// where it cannot be compiled.
+  /// `text`: a module with one bound kernel. If it does not compile, fails the running test and
+  /// returns null.
   static std::unique_ptr<HostKernelUnderTest> compile(const std::string &text,
                                                       const VectorUnit &unit = hostVectorUnit());
 
-  /// Runs all work items; the scratch is filled with NaN before.
+  /// Runs all work items. The scratch is filled with NaN before each.
   void run(const HostArguments &arguments) const;
 
   int64_t workspaceBytes() const { return workspaceBytes_; }
@@ -64,21 +64,21 @@ private:
   int64_t workspaceBytes_ = 0;
 };
 
-/// The LLVM IR of the module in `text`; null, and the running test fails, where it cannot be made.
+/// The LLVM IR of the module in `text`. If it cannot be made, fails the running test.
 std::optional<std::string> llvmText(const std::string &text, const VectorUnit &unit);
 
-/// The tensor [1, 1, rows, d] of contiguous elements.
+/// A tensor [1, 1, rows, d] of contiguous elements.
 HostTensor contiguousRows(const void *data, int64_t rows, int64_t d);
 
 /// Every kind of vector that code can be made for on this CPU: its own, narrower
 /// ones, and those without the conversions and the multiply-add of newer CPUs.
 std::vector<VectorUnit> vectorUnits();
 
-/// A value's bits in a tensor of `type`, and back.
+/// The bits of values in a tensor of `type`, and the values of such bits.
 std::vector<char> encode(ElementType type, const std::vector<float> &values);
 std::vector<float> decode(ElementType type, const std::vector<char> &bytes);
 
-/// Normal numbers from a seed, rounded to `type`.
+/// Normally distributed numbers from a seed, rounded to `type`.
 std::vector<float> randomValues(ElementType type, size_t count, unsigned seed);
 
 } // namespace tesela::test

@@ -68,7 +68,7 @@ TEST(HostMap, AgreesWithALoop) {
         float s = r[i] + float(i) * 0.25f;
         EXPECT_EQ(lse[i], s);
         for (int j = 0; j < d; ++j) {
-          // Exactly: no multiplication and addition were fused.
+          // Equal bit by bit: no multiplication and addition may be fused.
           volatile float scaled = q[i * d + j] * 0.3f;
           EXPECT_EQ(o[i * d + j], j < i ? scaled + s : s * s) << "row " << i << " column " << j;
         }

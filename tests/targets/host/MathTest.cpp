@@ -30,9 +30,9 @@ tile.kernel @function(%q: !view, %o: !view)
 }
 )";
 
-/// The function of f32 bit patterns `step` apart, against `expected` in double.
-/// Gives the largest error in units of the last place; specials must agree. Results below `least`
-/// may also be 0.
+/// Compares the function, for f32 bit patterns that are `step` apart, with `expected` in double
+/// precision. Returns the largest error in units of the last place. Special values must agree.
+/// Results below `least` may also be 0.
 static double largestError(const std::string &name, const VectorUnit &unit,
                            const std::function<double(double)> &expected, uint32_t step,
                            double least = 0) {
@@ -45,7 +45,7 @@ static double largestError(const std::string &name, const VectorUnit &unit,
                         0.70710677f, 0.7071068f, 1.4142135f, 1.4142137f};
   for (uint64_t bits = 0; bits < (uint64_t(1) << 32); bits += step)
     in.push_back(std::bit_cast<float>(uint32_t(bits)));
-  // Most bit patterns are far from where the functions do something.
+  // Most bit patterns are outside of the range in which the functions have ordinary values.
   for (int i = 0; i < 200000; ++i)
     in.push_back((float(i) - 100000) * 0.0016f);
   in.resize((in.size() + 63) / 64 * 64, 1.0f);
@@ -85,15 +85,29 @@ TEST(HostMath, Exp2) {
 
 TEST(HostMath, Log2) {
   for (const VectorUnit &unit : vectorUnits())
-    EXPECT_LE(largestError("log2", unit, [](double x) { return std::log2(x); }, 4099), 2.5);
+    EXPECT_LE(largestError(
+                  "log2", unit, [](double x) { return std::log2(x); }, 4099),
+              2.5);
 }
 
 TEST(HostMath, FunctionsOfTheLanguage) {
   VectorUnit unit = hostVectorUnit();
-  EXPECT_LE(largestError("exp", unit, [](double x) { return std::exp(x); }, 65539), 2);
-  EXPECT_LE(largestError("log", unit, [](double x) { return std::log(x); }, 65539), 2);
-  EXPECT_LE(largestError("tanh", unit, [](double x) { return std::tanh(x); }, 65539), 3);
-  EXPECT_LE(largestError("sqrt", unit, [](double x) { return std::sqrt(x); }, 65539), 0.5);
-  EXPECT_LE(largestError("floor", unit, [](double x) { return std::floor(x); }, 65539), 0);
-  EXPECT_LE(largestError("absf", unit, [](double x) { return std::fabs(x); }, 65539), 0);
+  EXPECT_LE(largestError(
+                "exp", unit, [](double x) { return std::exp(x); }, 65539),
+            2);
+  EXPECT_LE(largestError(
+                "log", unit, [](double x) { return std::log(x); }, 65539),
+            2);
+  EXPECT_LE(largestError(
+                "tanh", unit, [](double x) { return std::tanh(x); }, 65539),
+            3);
+  EXPECT_LE(largestError(
+                "sqrt", unit, [](double x) { return std::sqrt(x); }, 65539),
+            0.5);
+  EXPECT_LE(largestError(
+                "floor", unit, [](double x) { return std::floor(x); }, 65539),
+            0);
+  EXPECT_LE(largestError(
+                "absf", unit, [](double x) { return std::fabs(x); }, 65539),
+            0);
 }

@@ -29,8 +29,8 @@ static std::string copyOf(ElementType type, int rows, int d) {
                                {"T", std::string(elementTypeName(type))}});
 }
 
-// Strides with gaps, lengths that no block divides, two batches and heads: what is
-// between the rows and behind them stays.
+// Strides with gaps, lengths that no block divides, two batches and heads. The bytes between the
+// rows and behind them must not change.
 TEST(HostMemory, CopiesExistingRowsOnly) {
   for (ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16})
     for (int d : {1, 3, 8, 24, 64}) {
@@ -84,7 +84,7 @@ TEST(HostMemory, KeepsEveryBitPatternOf16Bits) {
 }
 
 TEST(HostMemory, RowsBehindTheLimitLoadAsZeros) {
-  // The rows of a block of keys, summed for a row of queries that exists.
+  // Sums the rows of a block of keys for each existing row of queries.
   auto kernel = HostKernelUnderTest::compile(R"(
 !view = !tile.view<[?, ?, ?, 16], f32>
 !rows = !tile.block<query, 16>
@@ -100,7 +100,7 @@ tile.kernel @keys(%k: !view, %o: !view)
 }
 )");
   ASSERT_TRUE(kernel);
-  // Block 1 begins at key 16; with 20 keys, 4 rows of it exist, with 10 none.
+  // Block 1 begins at key 16. With 20 keys it has 4 rows, with 10 keys it has none.
   for (int keys : {20, 10, 0}) {
     std::vector<float> in = randomValues(ElementType::f32, keys * 16, 5);
     std::vector<float> out(16 * 16, NAN);

@@ -29,7 +29,7 @@ TEST(ObjectLoader, FindsKernelsByName) {
 }
 
 TEST(ObjectLoader, CodeOutlivesNothingItNeeds) {
-  // The bytes may go once they are loaded.
+  // The bytes are not needed once they are loaded.
   auto copy = std::make_unique<std::string>(someObject());
   Result<std::shared_ptr<HostCode>> code = HostCode::load(*copy);
   copy.reset();

@@ -27,15 +27,15 @@ tile.kernel @round(%q: !view, %o: !view)
 }
 )";
 
-/// All values of the format, each with the f32 next below and above it, the middle
-/// between it and the next value, and the middle's neighbours.
+/// All values of the format; for each the next smaller and larger f32, the middle between it and
+/// the next value, and the neighbours of that middle.
 static std::vector<float> criticalValues(ElementType type) {
   auto value = type == ElementType::f16 ? f16ToFloat : bf16ToFloat;
   std::vector<float> values;
   for (int bits = 0; bits < 65536; ++bits) {
     float x = value(uint16_t(bits));
     float next = (bits & 0x7fff) == 0x7fff ? x : value(uint16_t(bits + 1));
-    if (std::isinf(next)) // the value that would follow without an upper bound
+    if (std::isinf(next)) // the value that would come next without an upper bound
       next = std::copysign(type == ElementType::f16 ? 65536.0f : HUGE_VALF, x);
     float middle = float((double(x) + next) / 2);
     for (float y : {x, middle})

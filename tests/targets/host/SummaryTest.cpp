@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// templates/summary.mlir against plain loops: both levels, all vectors, odd sizes, strides, the
-// ends of i32, infinities, zeros of both signs and NaN.
+// Compares templates/summary.mlir with plain loops: both levels, all vector widths, odd sizes,
+// strides, the ends of i32, infinities, zeros of both signs and NaN.
 //
 //===----------------------------------------------------------------------===//
 #include "HostLaunch.h"
@@ -60,7 +60,7 @@ std::unique_ptr<HostKernelUnderTest> compileSummary(std::vector<std::string> bin
   return HostKernelUnderTest::compile(text, unit);
 }
 
-/// What a summary calls an element, below or above others.
+/// The number by which a summary orders an element.
 int32_t keyOf(int32_t bits, bool isFloat, bool isLow) {
   if (!isFloat)
     return bits;
@@ -91,7 +91,7 @@ std::vector<int32_t> elements(size_t count, ElementType type, unsigned seed) {
   return values;
 }
 
-/// The same as they lie in memory.
+/// The same elements as they lie in memory.
 std::vector<char> stored(const std::vector<int32_t> &values, ElementType type) {
   std::vector<char> bytes;
   for (int32_t value : values) {
@@ -107,7 +107,7 @@ std::vector<char> stored(const std::vector<int32_t> &values, ElementType type) {
 
 int64_t ceilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// A summary level of x[n0, n1, n2, n3] against loops; gives the level.
+/// Compares a summary level of x[n0, n1, n2, n3] with loops, and returns the level.
 struct Level {
   int64_t n[4];
   std::vector<int32_t> keys; ///< [2, n0, n1, n2, n3]
@@ -116,7 +116,7 @@ struct Level {
 struct Source {
   const std::vector<int32_t> &elements;
   ElementType type;
-  int64_t extents[5], strides[5]; ///< the first axis: planes
+  int64_t extents[5], strides[5]; ///< the first axis counts planes
 };
 
 Level check(HostKernelUnderTest &kernel, const Source &x, int64_t rows, int64_t columns) {
@@ -176,7 +176,7 @@ TEST(HostSummary, AgreesWithLoops) {
                                       {2, 3, 2, 17},
                                       {1, 2, 65, 31},
                                       {1, 1, 3, 1035}}) {
-          // Gaps between rows, and columns that do not lie side by side.
+          // Gaps between rows, and columns that are not adjacent.
           int64_t s3 = 2, s2 = n3 * s3 + 3, s1 = n2 * s2, s0 = n1 * s1 + 1;
           std::vector<int32_t> x = elements(n0 * s0, type, unsigned(n3));
           Source source{x, type, {1, n0, n1, n2, n3}, {0, s0, s1, s2, s3}};

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every variant of the library × head dimension × type × chip (thinned for most, VariantGrid.h):
-// assembled without a warning, within the chip's shared memory. Warpgroups with roles spill
-// nothing; elsewhere spills are printed, not failed on.
+// Assembles every variant of the library × head dimension × type × chip (most of them thinned,
+// VariantGrid.h). ptxas must not warn, and the kernels must fit the chip's shared memory. Kernels
+// with roles must not spill. For other kernels spills are printed, but do not fail the test.
 //
 //===----------------------------------------------------------------------===//
 #include "../../VariantGrid.h"
@@ -25,16 +25,16 @@ using namespace tesela;
 
 namespace {
 
-/// The first group of `pattern` in `log`; 0 where there is none.
+/// The first group of `pattern` in `log`; 0 if there is no match.
 int numberIn(const std::string &log, const std::string &pattern) {
   std::smatch match;
   return std::regex_search(log, match, std::regex(pattern)) ? std::stoi(match[1]) : 0;
 }
 
-/// Of each kernel of a log.
+/// Matches once for each kernel of a log.
 const std::regex spills("(\\d+) bytes spill stores");
 
-/// What all kernels of a log spill.
+/// The bytes that all kernels of a log spill.
 int spilledBytes(const std::string &log) {
   const std::regex pattern("(\\d+) bytes spill (?:stores|loads)");
   int sum = 0;
@@ -43,8 +43,8 @@ int spilledBytes(const std::string &log) {
   return sum;
 }
 
-/// Whether this point is in the thinned grid: sm_90's warpgroups with roles, and the other chips'
-/// one way.
+/// Whether this point is in the thinned grid: warpgroups with roles for sm_90, and one point for
+/// the other chips.
 bool isInThinnedGrid(int sm, int headDim, ElementType type) {
   return sm == 90 ? type == ElementType::bf16
                   : sm == 80 && headDim == 128 && type == ElementType::f16;
@@ -75,7 +75,7 @@ TEST_P(Assembly, TakesEveryVariant) {
         std::ostringstream text;
         text << std::ifstream(variant).rdbuf();
         Artifact artifact = compiled(specificationOf(text.str(), headDim, type, sm));
-        // The attention is the last launch; others summarise captured tensors before it.
+        // The attention kernel is the last launch. Earlier ones summarise captured tensors.
         ASSERT_FALSE(artifact.launches.empty());
         EXPECT_LE(artifact.launches.back().sharedBytes, chip->blockShared);
         Assembled assembled = assemble(artifact.code);
@@ -93,7 +93,7 @@ TEST_P(Assembly, TakesEveryVariant) {
 TEST_P(Assembly, TakesALatentCache) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
-  // DeepSeek's rows, and those that kernels of narrower heads take.
+  // DeepSeek's head dimensions, and some that kernels of narrower heads take.
   for (auto [headDim, headDimV] : {std::pair(576, 512), {128, 128}, {256, 192}})
     for (int queries : {1, 0}) {
       SCOPED_TRACE(testing::Message() << headDim << " " << queries);
@@ -108,15 +108,15 @@ TEST_P(Assembly, TakesALatentCache) {
     }
 }
 
-// Chips have an instruction that widens e4m3 from sm_89 on, in PTX of different versions.
+// From sm_89 on, chips have an instruction that widens e4m3. Its PTX version differs.
 TEST_P(Assembly, TakesACacheOf8Bits) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
   for (int queries : {1, 0})
     for (const char *scales : {"scales=head", "scales=page"}) {
       SCOPED_TRACE(testing::Message() << queries << " " << scales);
-      KernelSpecification specification =
-          specificationOf("attention causal() { mask = q >= k }", 128, ElementType::bf16, GetParam());
+      KernelSpecification specification = specificationOf("attention causal() { mask = q >= k }",
+                                                          128, ElementType::bf16, GetParam());
       specification.expectedQueries = queries;
       specification.bindings = {"keys=paged", "page=64", "positions=end", "cache=e4m3", scales};
       Assembled assembled = assemble(compiled(specification).code);
@@ -127,7 +127,7 @@ TEST_P(Assembly, TakesACacheOf8Bits) {
 INSTANTIATE_TEST_SUITE_P(All, Assembly, testing::Values(80, 86, 89, 90, 120),
                          [](const auto &info) { return "sm_" + std::to_string(info.param); });
 
-// What sm_90 runs where the schedule asks for no roles.
+// The kernels of sm_90 for schedules without roles.
 TEST(AssemblyWithoutRoles, IsTakenOnSm90) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -140,7 +140,7 @@ TEST(AssemblyWithoutRoles, IsTakenOnSm90) {
   }
 }
 
-// Each number of consumers, and key blocks that are no power of two.
+// Every number of consumers, and key blocks that are not a power of two.
 TEST(AssemblyWithRoles, TakesEveryNumberOfConsumers) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -156,7 +156,7 @@ TEST(AssemblyWithRoles, TakesEveryNumberOfConsumers) {
   }
 }
 
-// What shorter launches and wide heads run: two consumers, and the narrower blocks that fit.
+// The schedules of shorter launches and wide heads: two consumers, and narrower blocks.
 TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -183,7 +183,7 @@ TEST(AssemblyWithRoles, SpillsNothingWithTwoConsumers) {
     }
 }
 
-// What dropout draws needs registers beside both products.
+// Dropout needs registers for its random numbers beside both products.
 TEST(AssemblyWithRoles, SpillsNothingWithDropout) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -200,8 +200,8 @@ TEST(AssemblyWithRoles, SpillsNothingWithDropout) {
     }
 }
 
-// Gradients of heads above 128, whose dK and dV come from two kernels: no product waits for
-// another, and nothing is spilled.
+// Gradients of head dimensions above 128, where two kernels compute dK and dV. No product may wait
+// for another, and nothing may be spilled.
 TEST(AssemblyWithRoles, SpillsNothingOfWideGradients) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -228,7 +228,7 @@ TEST(AssemblyWithRoles, SpillsNothingOfWideGradients) {
     }
 }
 
-// Masks that only tests of blocks decide: what they read and divide by is held beside the tiles.
+// Masks for which blocks must be tested: their reads and divisors are held beside the tiles.
 TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -256,9 +256,9 @@ TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   }
 }
 
-// Each round of a reduction reads: for few elements at once, or for one column after the other. Of
-// those here only the last, with loops in its mask and in its score, spills, and only beside the
-// widest output.
+// Each round of a reduction reads, for a few elements at once or for one column after the other. Of
+// these variants only the last one, with loops in its mask and in its score, spills, and only
+// beside the widest output.
 TEST(AssemblyWithRoles, SpillsNothingWhereReductionsAre) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -292,7 +292,7 @@ TEST(AssemblyWithRoles, SpillsNothingWhereReductionsAre) {
       }
 }
 
-// What few queries run: one consumer, whose rows several heads share.
+// The schedule for few queries: one consumer, whose rows several heads share.
 TEST(AssemblyWithRoles, SpillsNothingWithPackedHeads) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -311,7 +311,7 @@ TEST(AssemblyWithRoles, SpillsNothingWithPackedHeads) {
         EXPECT_EQ(artifact.launches.front().threads, 256);
         Assembled assembled = assemble(artifact.code);
         EXPECT_TRUE(assembled.isClean()) << assembled.log;
-        // One word beside a table.
+        // With a table one word may be spilled.
         EXPECT_LE(numberIn(assembled.log, "(\\d+) bytes spill stores"), 4) << assembled.log;
       }
 }

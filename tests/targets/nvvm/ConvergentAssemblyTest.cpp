@@ -28,7 +28,7 @@ TEST(ConvergentAssembly, InstructionsAreToldApart) {
     EXPECT_FALSE(nvvm::needsWholeWarp(text)) << text;
 }
 
-/// The instructions of inline assembly in `module`, LLVM IR as text, and whether their calls are
+/// The inline assembly instructions of `module`, which is LLVM IR text, and whether their calls are
 /// convergent.
 std::multimap<std::string, bool> instructionsOf(const std::string &module) {
   std::set<std::string> convergentGroups;
@@ -60,10 +60,10 @@ constexpr const char *causal = "attention causal() { mask = q >= k }";
 constexpr const char *documents =
     "attention documents(id: i32[B, Sk]) { mask = q >= k && id[b, q] == id[b, k] }";
 
-/// An assembly text with one such instruction is convergent as a whole.
+/// An assembly text that contains one such instruction is convergent as a whole.
 TEST(ConvergentAssembly, CallsThatNeedAWholeWarpAreMarked) {
   const std::regex whole(R"(^(shfl|vote|mma|ldmatrix|stmatrix|wgmma|setmaxnreg|bar|barrier)\..*)");
-  // What stands beside an instruction of the first kind in one text.
+  // Instructions that stand beside one of the first kind in the same text.
   const std::regex beside(R"(^(setp|selp|add|mov)\..*)");
   std::set<std::string> seen;
   for (const char *variant : {causal, documents})

@@ -19,7 +19,7 @@ using namespace tesela;
 
 namespace {
 
-/// The names of the phis that are left of the function in `text`.
+/// The names of the phis that are left in the function of `text`.
 std::set<std::string> phisAfter(const char *text) {
   llvm::LLVMContext context;
   llvm::SMDiagnostic error;
@@ -42,8 +42,8 @@ std::set<std::string> phisAfter(const char *text) {
 
 using Names = std::set<std::string>;
 
-// The counts of two channels of a persistent kernel: none of the loops shows by itself that they
-// are equal, for each count begins with what the other loop gives.
+// The counts of two channels of a persistent kernel. No loop alone shows that they are equal, since
+// each count begins with a result of the other loop.
 TEST(EqualCounts, OfNestedLoopsAreOne) {
   EXPECT_EQ(phisAfter(R"(
 define void @f(i32 %items, i32 %blocks) {

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// hand-written-forward.mlir is what the passes should make of the forward kernel: the same
-// structure, and no spills.
+// hand-written-forward.mlir is what the passes should make of the forward kernel. The kernel of the
+// passes must have the same structure, and the hand-written one must not spill.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptx.h"
@@ -39,8 +39,8 @@ protected:
   mlir::MLIRContext context;
 };
 
-/// The operations that make the structure, one a line, indented by their depth: loops and branches,
-/// products, those of pipe, with the numbers of the channels that they use.
+/// The operations that make the structure, one per line, indented by depth: loops, branches,
+/// products and pipe ops, with the numbers of the channels that they use.
 std::string structureOf(mlir::ModuleOp module) {
   llvm::DenseMap<mlir::Value, int> channels;
   std::string text;
@@ -75,7 +75,7 @@ TEST_F(HandWritten, HasTheStructureThatThePassesMake) {
   auto made = mlir::parseSourceString<mlir::ModuleOp>(*emitted, &context);
   ASSERT_TRUE(made);
   EXPECT_EQ(structureOf(*made), structureOf(*expected));
-  // So that the two are the same kernel, and not only alike.
+  // Both kernels have the same schedule, so they are comparable.
   EXPECT_EQ((*made->getBody()->begin()).getAttr("schedule"), kernel->getAttr("schedule"));
 }
 

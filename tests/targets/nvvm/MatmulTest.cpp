@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The test that this is a compiler: matrix products, the combination of partial results and the
-// summaries of captures, through the pipeline of attention, down to PTX.
+// Tests that this is a compiler: matrix products, the combination of partial results and the
+// summaries of captured tensors go through the pipeline of attention, down to PTX.
 // tests/gpu/TemplatesTest.cpp runs them.
 //
 //===----------------------------------------------------------------------===//
@@ -24,7 +24,7 @@ bool contains(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What templates take of a specification here.
+/// The parts of a kernel specification that the templates here use.
 struct Wanted {
   const char *algorithm;
   std::vector<std::string> bindings;
@@ -45,7 +45,7 @@ Artifact artifactOf(const Wanted &wanted, int sm, const std::string &schedule) {
   return artifact ? *artifact : Artifact();
 }
 
-/// The products of this folder's matmul.mlir.
+/// The PTX of the products in this folder's matmul.mlir.
 std::string ptxOfProducts(const std::string &type, int sm,
                           const std::string &schedule = "block_m = 128, block_n = 64, stages = 2, "
                                                         "warps = 4, q_in_registers = true") {
@@ -109,7 +109,7 @@ std::string ptxOfProduct(const std::string &type, int sm, const std::string &sch
   return artifactOf({"matmul", {"columns=128"}, type}, sm, schedule).code;
 }
 
-// What a tensor copy moves follows from how a view is used, not from its name.
+// The box of a tensor copy follows from how a view is used, not from its name.
 TEST(DepthBlocks, BoxesFollowFromTheBlocks) {
   std::map<std::string, int> rows;
   Artifact artifact = artifactOf({"matmul", {"columns=64"}}, 90, withRoles); // block_n = 128
@@ -131,7 +131,7 @@ std::string refusalOfProduct(int columns, int sm, const std::string &schedule) {
   return artifact ? "" : artifact.error().message();
 }
 
-// Attention's rules of a schedule do not hold for other templates: what one needs is counted.
+// Attention's rules for schedules do not hold for other templates. Their shared memory is counted.
 TEST(DepthBlocks, TooMuchSharedMemoryIsASentence) {
   std::string message =
       refusalOfProduct(128, 120, "block_m = 128, block_n = 128, stages = 3, warps = 4");
@@ -148,7 +148,7 @@ TEST(DepthBlocks, ExtentsThatNoInstructionTakesAreASentence) {
   }
 }
 
-// A product needs no variant; a template that asks for one says so.
+// A product needs no variant. A template that needs one says so.
 TEST(DepthBlocks, AttentionNeedsAVariant) {
   KernelSpecification specification;
   EXPECT_EQ(compile(specification).code(), Code::invalidVariant);
@@ -160,7 +160,7 @@ TEST(DepthBlocks, BecomePtx) {
       std::string ptx = ptxOfProduct(type, sm, matmulWithStages);
       EXPECT_TRUE(contains(ptx, ".visible .entry matmul("));
       EXPECT_TRUE(contains(ptx, std::string("mma.sync.aligned.m16n8k16.row.col.f32.") + type));
-      // The loop runs ahead: two of three stages may be under way while one is read.
+      // Copies run ahead: two of three stages may be under way while one is read.
       EXPECT_TRUE(contains(ptx, "cp.async.wait_group 1;"));
       EXPECT_FALSE(contains(ptx, "ex2"));
     }
@@ -188,7 +188,7 @@ TEST(DepthBlocks, Assemble) {
     GTEST_SKIP() << noPtxas;
   expectClean(ptxOfProduct("bf16", 90, matmulWithRoles));
   expectClean(ptxOfProduct("bf16", 80, matmulWithStages));
-  for (int sm : {80, 90, 120}) // what the target chooses
+  for (int sm : {80, 90, 120}) // the schedule that the target chooses
     expectClean(ptxOfProduct("bf16", sm, ""));
 }
 

@@ -12,7 +12,7 @@
 
 namespace tesela {
 
-/// How often each opcode stands in a text.
+/// Counts how often each opcode occurs in a text.
 class Opcodes {
 public:
   explicit Opcodes(const std::string &ptx) : text(ptx) {
@@ -28,7 +28,7 @@ public:
     }
   }
 
-  /// Opcodes that begin so.
+  /// The number of opcodes with this prefix.
   int count(const std::string &prefix) const {
     int sum = 0;
     for (auto it = counts.lower_bound(prefix); it != counts.end() && it->first.starts_with(prefix);

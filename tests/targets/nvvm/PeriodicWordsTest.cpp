@@ -16,10 +16,10 @@ using tesela::nvvm::PeriodicWords;
 
 namespace {
 
-/// The numbers that the lanes of a warp have.
+/// One number for each lane of a warp.
 using Lanes = std::array<uint32_t, 32>;
 
-/// Straight code of i32 and i1, run by a warp.
+/// Evaluates straight-line code of i32 and i1, as a warp does.
 class Warp {
 public:
   void set(Value value, Lanes lanes) { values[value] = lanes; }
@@ -34,7 +34,7 @@ private:
   Lanes resultOf(Operation &op) {
     Lanes result{};
     if (isa<LLVM::InlineAsmOp>(op)) {
-      // The only one is a shuffle: of lane $2 mod 32.
+      // The only inline assembly is a shuffle: from lane $2 mod 32.
       EXPECT_TRUE(cast<LLVM::InlineAsmOp>(op).getAsmString().starts_with("shfl.sync.idx.b32 "));
       for (unsigned lane = 0; lane < 32; ++lane)
         result[lane] = of(op.getOperand(0))[of(op.getOperand(1))[lane] % 32];
@@ -89,7 +89,7 @@ TEST(PeriodicWords, SayWhatThePhaseSays) {
   Location loc = UnknownLoc::get(&context);
   OpBuilder builder(&context);
   Type i32 = builder.getI32Type();
-  Block whole, row; // what is computed once, and for a row
+  Block whole, row; // code that runs once, and code that runs for each row
   Value lane = whole.addArgument(i32, loc), period = whole.addArgument(i32, loc),
         factor = whole.addArgument(i32, loc), limit = whole.addArgument(i32, loc),
         begin = row.addArgument(i32, loc);
@@ -113,8 +113,8 @@ TEST(PeriodicWords, SayWhatThePhaseSays) {
         warp.set(factor, same((1u << 20) / length + 1));
         warp.set(limit, same(bound));
         warp.run(whole);
-        // Each lane another row: begins as far as a row's phase, a lane's column and a second
-        // word's columns go.
+        // Each lane has another row. `first` goes as far as the sum of a row's phase, a lane's
+        // column and the columns of a second word.
         for (uint32_t first = 0; first < 384; first += 32) {
           for (unsigned number = 0; number < 32; ++number)
             lanes[number] = first + number;

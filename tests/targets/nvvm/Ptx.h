@@ -25,12 +25,12 @@ inline KernelSpecification specificationOf(const std::string &variant, int headD
   return specification;
 }
 
-/// Replaces sm_90's warpgroups with roles by what the other chips run.
+/// Makes sm_90 use the kernels of other chips instead of warpgroups with roles.
 inline constexpr const char *withoutRoles =
     "consumers = 0, block_m = 128, block_n = 64, stages = 2, warps = 4, "
     "reference = follow";
 
-/// The artifact; a failure of the test, and an empty one, where it does not compile.
+/// The artifact. If it does not compile, fails the test and returns an empty artifact.
 inline Artifact compiled(const KernelSpecification &specification) {
   Result<Artifact> artifact = compile(specification);
   if (artifact.ok())

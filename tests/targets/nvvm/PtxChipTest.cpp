@@ -21,7 +21,7 @@ TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
   for (int headDim : {64, 128}) {
     Artifact artifact = compiled(specificationOf(causal, headDim, ElementType::bf16, sm));
     ASSERT_EQ(artifact.launches.size(), 1u);
-    // Instructions of sm_90 alone need their own target and PTX version.
+    // Instructions that only sm_90 has need their own target and PTX version.
     std::string target = sm == 90 ? "sm_90a" : "sm_" + std::to_string(sm);
     EXPECT_NE(artifact.code.find(".target " + target + "\n"), std::string::npos);
     int ptx = sm == 90 ? chip->acceleratedPtx : chip->ptxVersion;
@@ -38,9 +38,9 @@ TEST_P(PtxChip, HasItsTargetVersionAndSharedMemory) {
   }
 }
 
-// The heuristics choose by an estimate, before there is IR in which to count.
+// The heuristics choose by an estimate, before there is IR that could be measured.
 TEST_P(PtxChip, SharedMemoryIsEstimatedWellAndNeverTooLow) {
-  constexpr int64_t mostOfFinder = 4096; // an estimate includes a finder, which few masks have
+  constexpr int64_t mostOfFinder = 4096; // the estimate includes a finder, which few masks need
   for (int headDim : {64, 72, 128, 192, 256})
     for (const char *choices : {"", "stages = 1"}) {
       KernelSpecification specification =
@@ -57,7 +57,7 @@ TEST_P(PtxChip, SharedMemoryIsEstimatedWellAndNeverTooLow) {
     }
 }
 
-/// What pipe-count-registers counted in the kernel, -1 where there is none.
+/// The count of pipe-count-registers for the kernel; -1 if there is none.
 int64_t countedRegisters(const KernelSpecification &specification) {
   Result<std::string> program = emit(specification, Stage::pipe);
   EXPECT_TRUE(program.ok()) << (program.ok() ? "" : program.error().message());
@@ -66,7 +66,7 @@ int64_t countedRegisters(const KernelSpecification &specification) {
   return at == std::string::npos ? -1 : std::stoll(program->substr(at + key.size()));
 }
 
-// So are the registers of warpgroups with roles, exactly.
+// The estimate of the registers of warpgroups with roles is exact.
 TEST(Ptx, RegistersOfRolesAreEstimatedExactly) {
   for (int headDim : {64, 72, 128, 192, 256})
     for (const char *choices : {"", "overlap = false", "consumers = 1", "consumers = 2"}) {

@@ -41,8 +41,8 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
   }
 }
 
-// The log-sum and D are loaded by lanes, and lanes do not wait for each other; Q and dO are read by
-// products, which a warp awaits as one.
+// Lanes load the log-sum and D, and lanes do not wait for each other. Products read Q and dO, and a
+// warp awaits a product as a whole.
 TEST(PtxWithRoles, EachLaneReleasesTheNumbersThatItLoads) {
   KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
   specification.algorithm = "backward_fused";
@@ -57,14 +57,14 @@ TEST(PtxWithRoles, EachLaneReleasesTheNumbersThatItLoads) {
       count += line.find("mbarrier.init") != std::string::npos && line.ends_with(arrivals);
     return count;
   };
-  // Two channels of two stages, and the work items' numbers: each lane of 8 warps.
+  // Two channels of two stages, and the channel of work items: each lane of 8 warps arrives.
   EXPECT_EQ(barriersOf(", 256;"), 3 * 2);
-  // A lane of each warp: for Q and dO, and K, of which there is one stage; and for dS, whose stages
-  // the warps fill and empty.
+  // One lane of each warp arrives: for Q and dO, for K, which has one stage, and for dS, whose
+  // stages the warps fill and empty.
   EXPECT_EQ(barriersOf(", 8;"), 2 * 2 + 1 + 2 * 2);
 }
 
-// Where the registers of a thread hold dK and dV together, one kernel computes both.
+// If a thread's registers hold dK and dV together, one kernel computes both.
 TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
   const std::string softcap = "attention softcap(cap: f32) { score = cap * tanh(s / cap) }",
                     documents =
@@ -72,8 +72,8 @@ TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
   struct {
     std::string variant;
     int headDimQk, headDimV;
-    const char *schedule; ///< given
-    const char *choices;  ///< beside consumers = 2
+    const char *schedule; ///< what the test asks for
+    const char *choices;  ///< what is chosen besides consumers = 2
     bool isSplit;
   } const cases[] = {
       {causal, 64, 64, "", "block_n = 64, stages = 2", false},
@@ -108,14 +108,14 @@ TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
                                     : Names({"backward_keys"}));
     if (*each.schedule)
       continue;
-    // What was chosen, given as a text, is the same kernel.
+    // The chosen schedule, given as text, makes the same kernel.
     specification.schedule = artifact.schedule;
     EXPECT_EQ(compiled(specification).code, artifact.code);
   }
 }
 
-// Without roles: 32 rows a warp of narrow heads; a kernel each for dK and dV of wide ones, with
-// what the chip's shared memory holds.
+// Without roles: 32 rows for each warp with narrow heads; with wide heads two kernels for dK and
+// dV, in blocks that fit the chip's shared memory.
 TEST(Ptx, GradientsWithoutRolesHaveTheRowsThatWarpsHold) {
   const std::string rows = "block_m = 128, block_n = 32, stages = 2, warps = ";
   struct {
@@ -143,7 +143,7 @@ TEST(Ptx, GradientsWithoutRolesHaveTheRowsThatWarpsHold) {
   }
 }
 
-// Five products without roles: what the chip's shared memory holds, and columns that divide.
+// Five products without roles: blocks that fit the chip's shared memory, and columns that divide.
 TEST(Ptx, FastGradientsWithoutRolesShareRows) {
   struct {
     int sm, headDim;
@@ -175,7 +175,7 @@ TEST(Ptx, FastGradientsWithoutRolesShareRows) {
               each.productRows == 32);
     EXPECT_EQ(artifact.code.find("red.global.add.f32") != std::string::npos,
               each.algorithm == "backward_fused");
-    // What was chosen, given as a text, is the same kernel.
+    // The chosen schedule, given as text, makes the same kernel.
     specification.algorithm = each.algorithm;
     specification.schedule = artifact.schedule + ", consumers = 0";
     EXPECT_EQ(compiled(specification).code, artifact.code);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Opcodes only, and no order: those on which speed or exactness hang.
+// Checks opcodes only, in any order: those that decide speed or exactness.
 //
 //===----------------------------------------------------------------------===//
 #include "Ptx.h"
@@ -51,7 +51,7 @@ TEST(Ptx, ExponentialsAreOneInstructionAndDivisionsAreFew) {
   EXPECT_GT(opcodes.exactly("ex2.approx.ftz.f32"), 0);
   EXPECT_EQ(opcodes.count("ex2"), opcodes.exactly("ex2.approx.ftz.f32"));
   EXPECT_EQ(opcodes.count("div.rn.f32") + opcodes.count("div.full.f32"), 0);
-  EXPECT_EQ(opcodes.count("rcp"), 4); // 1 / L, for each of a thread's rows
+  EXPECT_EQ(opcodes.count("rcp"), 4); // 1 / L for each of a thread's rows
 }
 
 TEST(Ptx, NothingLivesInLocalMemory) {
@@ -62,11 +62,11 @@ TEST(Ptx, NothingLivesInLocalMemory) {
   }
 }
 
-// What feeds a mask is the same bit for bit everywhere: no fma, and nothing that ptxas may fuse.
+// Values that feed a mask have the same bits everywhere: no fma, and nothing that ptxas may fuse.
 TEST(Ptx, MasksAreNotContracted) {
   Opcodes plain = opcodesOf(causal);
   Opcodes opcodes = opcodesOf("attention m(a: f32, c: f32) { mask = a * (q - k) + c < k * a - c }");
-  EXPECT_EQ(opcodes.count("fma"), plain.count("fma")); // those of the exponents
+  EXPECT_EQ(opcodes.count("fma"), plain.count("fma")); // the fma of exponents only
   EXPECT_GT(opcodes.exactly("mul.rn.f32"), plain.exactly("mul.rn.f32"));
   EXPECT_GT(opcodes.exactly("add.rn.f32"), plain.exactly("add.rn.f32"));
   for (const char *fusible :
@@ -96,17 +96,17 @@ TEST(Ptx, ExactScoresDoNot) {
   EXPECT_GT(opcodes.exactly("div.rn.f32"), 0);
 }
 
-// A division may trap, so it is not pure; it moves before the roles with what needs it.
+// A division may trap, so it is not pure. It moves in front of the roles, with its operands.
 TEST(PtxWithRoles, TakeDivisionsOfScalars) {
   Artifact artifact = compiled(specificationOf(
       "attention a() { score = s + 0.1 * (h / 2 + Sk % 3) }", 128, ElementType::bf16, 90));
   EXPECT_FALSE(artifact.code.empty());
 }
 
-// An element's share of a score: what is the same for a tile, a row or a diagonal is not written
-// for each. A thread of a warpgroup has 8 rows' worth of diagonals in common with itself.
+// What a score costs per element: terms that are the same for a tile, a row or a diagonal are not
+// computed for each element. Within a thread of a warpgroup, 8 rows share diagonals.
 TEST(PtxWithRoles, ScoresCostLittleAnElement) {
-  std::string schedule; // one for all of them
+  std::string schedule; // the same for all of them
   auto opcodes = [&](const std::string &parameters, const std::string &score) {
     std::string text =
         "attention a(" + parameters + ") {\n mask = q >= k\n score = " + score + "\n}";
@@ -131,9 +131,9 @@ TEST(PtxWithRoles, ScoresCostLittleAnElement) {
   EXPECT_LE(more(alibi, "mul.rn.f32"), 4);
   EXPECT_LE(more(alibi, "cvt.rn.f32.s32"), 4);
 
-  // A table's reads, of a block inside of it: a load for each diagonal, its offset a constant.
+  // Reads of a table, for a block inside of it: one load per diagonal, with a constant offset.
   Opcodes bias = opcodes("t: f32[H, 2*Sk]", "s + t[h, q - k + Sk]");
-  EXPECT_EQ(more(bias, "fma.rn.f32"), 2 * elements); // and once more with clamps
+  EXPECT_EQ(more(bias, "fma.rn.f32"), 2 * elements); // a second copy has clamps
   int loads = bias.count("ld.global.nc") - plain.count("ld.global.nc");
   EXPECT_LE(loads, 2 * elements * 6 / 10);
 }
@@ -155,27 +155,27 @@ TEST(PtxWithRoles, UsesWarpgroupProductsAndTensorCopies) {
           opcodes.count("wgmma.mma_async.sync.aligned.m64n" + std::to_string(headDim) + types);
       int keys = opcodes.count("wgmma.mma_async.sync.aligned.m64n128" + types);
       EXPECT_EQ(headDim == 128 ? keys : dims + keys, headDim / 16 + 8);
-      // V is read along its columns, K is not; accumulation starts from nothing once.
+      // V is read along its columns, K is not. Only the first step accumulates from zero.
       EXPECT_EQ(occurrences(artifact.code, ", db, 1, 1, 1, 1;"), 8);
       EXPECT_EQ(occurrences(artifact.code, "da, db, 1, 1, 1, 0, 0;"), headDim / 16 - 1);
       EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 1);
       EXPECT_EQ(opcodes.count("mma."), 0);
       EXPECT_EQ(opcodes.count("ldmatrix"), 0);
       EXPECT_EQ(opcodes.count("cp.async.cg"), 0);
-      // A tensor copy for each panel of 64 columns: Q for each consumer, K and V in, O out.
+      // One tensor copy per panel of 64 columns: Q for each consumer, K and V in, O out.
       EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"),
                 (2 + 1 + 1) * headDim / 64);
       EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.global.shared::cta"), headDim / 64);
       EXPECT_EQ(opcodes.count("setmaxnreg.dec"), 1);
       EXPECT_EQ(opcodes.count("setmaxnreg.inc"), 1);
-      // Full and empty for each part of Q and each stage of K and V.
+      // A full and an empty barrier for each part of Q and each stage of K and V.
       EXPECT_EQ(opcodes.count("mbarrier.init"), 2 * (2 + 2 + 2));
       EXPECT_EQ(opcodes.text.find(".local"), std::string::npos);
     }
 }
 
-// What the heuristic chooses: the first QKᵀ, the loop's, and the one that a new reference computes
-// anew; a PV beside the loop's QKᵀ, and the last one behind the loop.
+// The heuristic's choice. QKᵀ: the first one, the loop's, and the one that a new reference needs.
+// PV: one beside the loop's QKᵀ, and the last one behind the loop.
 TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
   for (int headDim : {64, 128}) {
     SCOPED_TRACE(testing::Message() << "head dimension " << headDim);
@@ -183,20 +183,21 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
     specification.schedule = "consumers = 2, block_n = 128, stages = 2, query_stages = 2";
     Artifact artifact = compiled(specification);
     Opcodes opcodes(artifact.code);
-    // QKᵀ of the first item, of the next ones, of the loop, and again; PV of the loop, beside the
-    // next item, and of the last one.
+    // QKᵀ of the first item, of the next items, of the loop, and for a new reference. PV of the
+    // loop, beside the next item, and of the last item.
     EXPECT_EQ(opcodes.count("wgmma.mma_async"), 4 * headDim / 16 + 3 * 8);
     EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 4);
     EXPECT_EQ(opcodes.count("wgmma.commit_group"), 7);
-    // Only behind the QKᵀ of the loop and of the next item one product stays in flight.
+    // One product stays in flight only behind the QKᵀ of the loop and that of the next item.
     EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 1;"), 2);
     EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 5);
-    // Whether the reference holds is asked of a warpgroup, once a block.
+    // A warpgroup votes once per block whether the reference still holds.
     EXPECT_EQ(opcodes.count("bar.red.or.pred"), 1);
     EXPECT_EQ(opcodes.count("vote"), 0);
-    // Q in two parts and K of the first item and of the next ones, K and V of the loop, the last V.
+    // Q in two parts and K of the first item and of the next items; K and V of the loop; the last
+    // V.
     EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 9 * headDim / 64);
-    // Taking a work item, and the last one's end; the channel that hands them on has two stages.
+    // Taking a work item, and the end of the items. Their channel has two stages.
     EXPECT_EQ(opcodes.exactly("atom.relaxed.gpu.global.add.u32"), 1);
     EXPECT_EQ(opcodes.exactly("atom.acq_rel.gpu.global.inc.u32"), 1);
     EXPECT_EQ(opcodes.count("mbarrier.init"), 2 * (2 * 2 + 2 + 2 + 2));
@@ -209,7 +210,7 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
   }
 }
 
-// A mask that compares documents reads their summaries, which two launches make before.
+// A mask that compares documents reads summaries, which two launches compute before it.
 TEST(Ptx, DocumentsHaveSummaries) {
   for (int sm : {80, 90}) {
     SCOPED_TRACE(sm);
@@ -227,7 +228,7 @@ TEST(Ptx, DocumentsHaveSummaries) {
     }
     ASSERT_EQ(artifact.workspaces.size(), 2u);
     EXPECT_EQ(artifact.workspaces[0].name, "$doc.summary0");
-    // Of B = 3 and a million keys: two planes of 16 and of 512 elements a granule, half a megabyte.
+    // For B = 3 and a million keys: two planes for granules of 16 and of 512 elements, half a MB.
     int64_t bytes = 0;
     for (const Workspace &workspace : artifact.workspaces) {
       int64_t elements = 1;
@@ -243,15 +244,15 @@ TEST(Ptx, DocumentsHaveSummaries) {
   }
 }
 
-/// Of the text of one kernel in `code`.
+/// The text of one kernel in `code`.
 std::string textOf(const std::string &code, const std::string &kernel) {
   size_t begin = code.find(".entry " + kernel + "(");
   EXPECT_NE(begin, code.npos) << kernel;
   return code.substr(begin, code.find(".entry ", begin + 1) - begin);
 }
 
-// Launches of one plan overlap where the chip can do it: the first waits for nobody, the last lets
-// nobody begin. Here these are the two levels of a summary, and the kernel that reads them.
+// Launches of one plan overlap if the chip can do it. The first waits for none, and none waits for
+// the last. Here the launches are the two levels of a summary and the kernel that reads them.
 TEST(Ptx, LaunchesOfAPlanOverlap) {
   const char *documents =
       "attention documents(doc: i32[B, Sk]) { mask = q >= k && doc[b, q] == doc[b, k] }";
@@ -273,7 +274,7 @@ TEST(Ptx, LaunchesOfAPlanOverlap) {
   }
 }
 
-// What an earlier launch writes is read behind the wait, and not as what nobody writes.
+// Results of an earlier launch are read behind the wait, and not as read-only memory.
 TEST(Ptx, ResultsOfEarlierLaunchesAreNotReadOnly) {
   KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
   specification.algorithm = partsAlgorithm;
@@ -287,12 +288,12 @@ TEST(Ptx, ResultsOfEarlierLaunchesAreNotReadOnly) {
 }
 
 // Formulas of bounds of the column are words of bits (ColumnWords.h): a few instructions for each
-// bound of a row, and one bit an element, however long the formula is. The mask stands before the
-// loop, in it, and where a block is computed again.
+// bound of a row, and one bit per element, however long the formula is. There are three copies of
+// the mask: in front of the loop, in the loop, and where a block is computed again.
 TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
   struct {
     const char *mask;
-    int bounds; ///< of a lane's two rows, k < Sk among them
+    int bounds; ///< of a lane's two rows, including k < Sk
   } cases[] = {{"true", 2},
                {"q >= k", 4},
                {"k <= q && k < 1000 && q - k > -7", 8},
@@ -314,14 +315,14 @@ TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
     for (const char *opcode : {"setp.lt.s32", "setp.gt.s32", "setp.le.s32", "setp.ge.s32"})
       EXPECT_LE(opcodes.count(opcode), elements) << opcode;
   }
-  // What repeats itself along a row is a word, too: two shuffles for each of a lane's rows.
+  // A condition that repeats along a row is a word, too: two shuffles for each of a lane's rows.
   KernelSpecification periodic = specificationOf(
       "attention m() { mask = q >= k && (q - k) % 3 != 0 }", 128, ElementType::bf16, 90);
   Opcodes words(compiled(periodic).code);
   EXPECT_GT(words.count("shfl.sync.idx.b32"), 0);
   for (const char *opcode : {"mul.hi.u32", "rem.s32", "div.s32"})
     EXPECT_LE(words.count(opcode), elements / 4) << opcode;
-  // What else a mask joins is asked beside the bits.
+  // Other terms that a mask joins are tested beside the bits.
   KernelSpecification mixed = specificationOf("attention m() { mask = q >= k && k * k % 3 != 0 }",
                                               128, ElementType::bf16, 90);
   Opcodes opcodes(compiled(mixed).code);
@@ -329,8 +330,8 @@ TEST(PtxWithRoles, FormulasOfPositionsAreWords) {
   EXPECT_GE(opcodes.count("mul.hi"), 80 / 4); // for each of a lane's columns
 }
 
-// What is captured for the row is read before the loop, what is captured for the key in it: without
-// clamps for each of a lane's columns, and in a loop where they are needed.
+// Values captured for the row are read in front of the loop, values captured for the key inside:
+// without clamps for each of a lane's columns, and in a loop where clamps are needed.
 TEST(PtxWithRoles, RowsAreReadOnce) {
   KernelSpecification specification = specificationOf(
       "attention m(id: i32[Sk]) { mask = id[q] == id[k] }", 128, ElementType::bf16, 90);
@@ -338,14 +339,14 @@ TEST(PtxWithRoles, RowsAreReadOnce) {
   std::string code = compiled(specification).code;
   EXPECT_NE(code.find(".pragma \"nounroll\";"), std::string::npos);
   Opcodes opcodes(code);
-  // Three copies of a mask; 2 selects of a column and row instead of 4.
+  // Three copies of a mask. 2 selects per column and row instead of 4.
   EXPECT_LE(opcodes.count("selp.f32"), 3 * 3 * 128 / 2 + 18);
 }
 
-// Whether a document is the row's is asked by a warp together (WarpWords.h): in each copy of the
-// mask 4 votes of 128 columns where all rows agree, 4 of each of two rows in turn where they do
-// not, and one on which of these it is; 4 columns are read instead of 32. What needs the row's
-// position is asked of each element.
+// A warp votes together whether keys are in the row's document (WarpWords.h). Each copy of the mask
+// has 4 votes for 128 columns if all rows agree, 4 votes for each of two rows in turn if they do
+// not, and one vote that decides between these. 4 columns are read instead of 32. Conditions that
+// need the row's position are tested for each element.
 TEST(PtxWithRoles, WarpsVoteOnWhatRowsAndColumnsHold) {
   auto opcodesOfMask = [](const std::string &mask) {
     KernelSpecification specification = specificationOf(
@@ -366,8 +367,8 @@ TEST(PtxWithRoles, WarpsVoteOnWhatRowsAndColumnsHold) {
   }
 }
 
-// What is needed of an item behind its head is asked of each value once: 40 that are used twice
-// would else take for ever.
+// The search for values of an item that are needed behind its head visits each value once.
+// Otherwise 40 values that are each used twice would take for ever.
 TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
   std::string text = "attention deep(w: i32) {\nlet a0 = min(max(w, 11) - 5, max(w, 0) + 3)\n";
   for (int i = 1; i < 40; ++i) {
@@ -381,7 +382,7 @@ TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
   EXPECT_FALSE(compiled(specification).code.empty());
 }
 
-// Each condition is made of the one before, twice.
+// Each condition uses the one before twice.
 TEST(PtxWithRoles, ConditionsThatAreSharedAreFollowedOnce) {
   std::string text = "attention deep(id: i32[B, Sk], n: i32) {\n"
                      "let m0 = id[b, q] == id[b, k] || q - k < n\n";
@@ -394,7 +395,7 @@ TEST(PtxWithRoles, ConditionsThatAreSharedAreFollowedOnce) {
       compiled(specificationOf(text + "mask = m31 }", 64, ElementType::bf16, 90)).code.empty());
 }
 
-// Each condition joins the one before twice by &&: its parts are asked once.
+// Each condition joins the one before twice by &&. Its parts are tested once.
 TEST(Ptx, ConjunctionsThatAreSharedAreSplitOnce) {
   std::string text = "attention deep() {\nlet m0 = q >= k && k % 7 != 1\n";
   for (int i = 1; i < 40; ++i) {
@@ -405,7 +406,7 @@ TEST(Ptx, ConjunctionsThatAreSharedAreSplitOnce) {
       compiled(specificationOf(text + "mask = m39 }", 64, ElementType::bf16, 80)).code.empty());
 }
 
-// A divisor that one row has and another may not is no part of what rows hold.
+// A divisor that one row has and another may not have is not a value that the rows hold.
 TEST(Ptx, RemaindersByWhatARowHolds) {
   for (int sm : {80, 90})
     EXPECT_FALSE(
@@ -415,16 +416,15 @@ TEST(Ptx, RemaindersByWhatARowHolds) {
             .code.empty());
 }
 
-// What is loaded before a loop that loads more of it is released, though there is one item.
+// A tile that is loaded in front of a loop that loads more of it is released, even for one item.
 TEST(PtxWithRoles, OneStageOfOneItem) {
   KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
   specification.schedule = "persistent = false, stages = 1";
   EXPECT_FALSE(compiled(specification).code.empty());
 }
 
-// The producer is one thread, whose values lie in uniform registers; a block of keys takes no
-// division of it. What a warp would do with shuffles, and of a block again, made its loop twice as
-// long.
+// The producer is one thread, and its values are in uniform registers. A block of keys needs no
+// division. A warp's shuffles, and their repetition for each block, would double the loop's length.
 TEST(PtxWithRoles, TheProducersLoopIsShort) {
   Artifact artifact = compiled(specificationOf(
       "attention m(id: i32[B, Sk]) { mask = id[b, q] == id[b, k] }", 64, ElementType::bf16, 90));
@@ -435,7 +435,7 @@ TEST(PtxWithRoles, TheProducersLoopIsShort) {
   EXPECT_EQ(producer.find("shfl.sync.idx"), std::string::npos);
 }
 
-// ptxas makes one instruction of two minima and forgets that an operand was negated
+// ptxas makes one instruction of two minima and loses the negation of an operand
 // (NegatedExtremes.h).
 TEST(Ptx, NoMinimumReadsANegation) {
   for (int sm : {80, 90}) {
@@ -463,14 +463,14 @@ TEST(Ptx, NoMinimumReadsANegation) {
   }
 }
 
-// ptxas may compute the number of a truth in the first of two blocks that need it, although the
-// second can be reached without the first (TruthNumbers.h).
+// ptxas may compute the number of a predicate only in the first of two blocks that need it,
+// although the second can be reached without the first (TruthNumbers.h).
 TEST(PtxWithRoles, ATruthIsANumberInOneBlock) {
   Artifact artifact = compiled(specificationOf(
       "attention f(dq: i32[Sq], dk: i32[Sk]) { mask = k >= q - 30 && q >= k || dq[q] != 0 && "
       "k < 51 && dk[k] == 0 }",
       64, ElementType::bf16, 90));
-  std::map<std::string, std::set<std::string>> blocks; // of what a predicate chooses between
+  std::map<std::string, std::set<std::string>> blocks; // of the selects of a predicate
   std::string kernel, block;
   int written = 0;
   std::istringstream lines(artifact.code);
@@ -494,7 +494,7 @@ TEST(PtxWithRoles, ATruthIsANumberInOneBlock) {
     EXPECT_EQ(all.size(), 1u) << number << " in " << *all.begin() << " and " << *all.rbegin();
 }
 
-// A mask whose range of keys needs a division, which the producer must do, too.
+// The mask's range of keys needs a division, which the producer must compute, too.
 TEST(PtxWithRoles, DivisionsOfTheRangeAreInBothRoles) {
   Artifact artifact = compiled(
       specificationOf("attention m(w: i32) { mask = k < q / w + 7 }", 64, ElementType::bf16, 90));
@@ -514,8 +514,8 @@ TEST(PtxWithRoles, WideHeads) {
   }
 }
 
-// Heads that are padded on chip: whole boxes of 64 columns come, products take steps of 16 of the
-// depth and the output's columns in sixteens.
+// Heads that are padded on chip: copies bring whole boxes of 64 columns, products take steps of 16
+// of the depth, and the output has a multiple of 16 columns.
 TEST(PtxWithRoles, PaddedHeads) {
   for (auto [headDim, padded] : {std::pair(8, 16), {40, 48}, {72, 80}, {104, 112}, {200, 208}}) {
     SCOPED_TRACE(headDim);
@@ -546,11 +546,11 @@ TEST(PtxWithRoles, ThreadsAreTheConsumersAndOneWarpgroupMore) {
     ASSERT_EQ(artifact.launches.size(), 1u);
     EXPECT_EQ(artifact.launches.front().threads, threads);
     EXPECT_NE(artifact.code.find(".reqntid " + std::to_string(threads)), std::string::npos);
-    EXPECT_NE(artifact.code.find(".minnctapersm 1"), std::string::npos); // setmaxnreg counts on it
+    EXPECT_NE(artifact.code.find(".minnctapersm 1"), std::string::npos); // setmaxnreg needs it
   }
 }
 
-// The chip's facts need no roles: sm_90 runs what the others run where it is asked to.
+// Roles are a choice: sm_90 runs the kernels of other chips if the schedule asks for it.
 TEST(PtxWithoutRoles, Sm90UsesTheInstructionsOfAllChips) {
   KernelSpecification specification = specificationOf(causal, 128, ElementType::bf16, 90);
   specification.schedule = withoutRoles;

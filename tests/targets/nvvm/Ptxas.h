@@ -25,14 +25,14 @@ struct Assembled {
   int exitStatus = -1;
   std::string log;
 
-  /// Accepted, and without a warning: C75xx ones mean a slow kernel.
+  /// Accepted without a warning. Warnings C75xx mean a slow kernel.
   bool isClean() const {
     return exitStatus == 0 && log.find("warning") == std::string::npos &&
            log.find("(C75") == std::string::npos;
   }
 };
 
-/// For the chip that `ptx` itself names after `.target`: "sm_90a".
+/// Assembles for the chip that `ptx` names after `.target`, such as "sm_90a".
 inline Assembled assemble(const std::string &ptx) {
   std::smatch target;
   if (!std::regex_search(ptx, target, std::regex("\\.target (sm_[0-9]+a?)")))

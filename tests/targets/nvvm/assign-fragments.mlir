@@ -2,9 +2,8 @@
 
 #schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = true>
 
-// What a product's right operand is loaded to stays in its buffer, the left one comes in registers;
-// the loads of a loop's body stand at its top, between two barriers. What is stored goes through a
-// buffer, here in the place of one that is no longer read.
+// A product's right operand stays in the buffer to which it is loaded; the left operand comes into registers. The loads of a loop's
+// body move to its top, between two barriers. An output is stored through a buffer, here in the place of one that is not read any more.
 // CHECK-LABEL: tile.kernel @product
 tile.kernel @product(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                      %o: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
@@ -49,7 +48,7 @@ tile.kernel @product(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
 
 #schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>
 
-// Sums are shares until tile.total, around a loop as well; maxima are whole.
+// Sums are shares until tile.total, also when a loop carries them. Maxima are not shares.
 // CHECK-LABEL: tile.kernel @shares
 tile.kernel @shares(%low: i32, %high: i32, %one: i32) attributes {schedule = #schedule} {
   // CHECK: %[[L:.*]] = tile.constant {{.*}} : !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = true>>

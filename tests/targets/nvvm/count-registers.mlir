@@ -5,7 +5,7 @@
 !s_in_flight = !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
 !p = !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
 
-// A product of 64 by 64 is 32 values in each of 128 threads. The zeros that it adds to, and operands in shared memory, are none.
+// A product of 64 by 64 takes 32 values in each of 128 threads. The zeros to which it adds and operands in shared memory take none.
 // CHECK: tile.kernel @one(){{.*}}pipe.tile_registers = 32
 tile.kernel @one() {
   %n = arith.constant 0 : i32
@@ -16,7 +16,7 @@ tile.kernel @one() {
   %y = tile.dot %a, %a plus %x : (!shared, !shared, !s) -> !s
 }
 
-// The left operand in registers, 16 pairs, is held until its product is done; a loop holds what its next iteration reads.
+// The left operand in registers (16 pairs) is held until its product is done. A loop holds what its next iteration reads.
 // CHECK: tile.kernel @in_flight(%{{.*}}){{.*}}pipe.tile_registers = 80
 tile.kernel @in_flight(%n: i32) {
   %zero = arith.constant 0 : i32

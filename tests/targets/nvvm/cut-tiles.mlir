@@ -1,8 +1,8 @@
 // RUN: tesela-opt %s --pass-pipeline='builtin.module(tile.kernel(pipe-assign-fragments,pipe-stage-operands,pipe-split-roles,pipe-place-buffers,pipe-verify-protocol,pipe-run-roles))' | FileCheck %s
 // RUN: tesela-opt %s --pass-pipeline='builtin.module(tile.kernel(pipe-assign-fragments,pipe-stage-operands,pipe-split-roles,pipe-place-buffers),pipe-lower-to-nvvm)' | FileCheck %s --check-prefix=CODE
 
-// Two warpgroups have the same 64 rows: each has half of the columns of a product, and rows are joined in shared memory.
-// The values are the first columns of the keys' stage: one copy.
+// Two warpgroups have the same 64 rows. Each has half of the columns of a product, and rows are joined in shared memory.
+// The values are the first columns of the keys' stage, so one copy brings both.
 
 !rows = !tile.block<query, 64>
 !keys = !tile.block<key, 64>
@@ -32,7 +32,7 @@
 // CHECK: pipe.release
 // CHECK: tile.store
 
-// Each warpgroup multiplies 32 of the keys, and 64 of the columns.
+// Each warpgroup multiplies with 32 of the keys, and with 64 of the columns.
 // CODE-LABEL: llvm.func @forward
 // CODE: wgmma.mma_async.sync.aligned.m64n32k16
 // CODE: bar.sync $0, 256;

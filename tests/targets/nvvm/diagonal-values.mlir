@@ -1,15 +1,15 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-run-roles | FileCheck %s
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-lower-to-nvvm | FileCheck %s --check-prefix=CODE
 
-// What follows from column - row alone and takes many operations has memory for each of the 64 + 16 - 1 diagonals of a warpgroup. Where
-// a branch stands around, not all threads may come to it.
+// A value that depends on column - row alone and takes many operations gets memory for each of the 64 + 16 - 1 diagonals of a
+// warpgroup. Not in a branch: there not all threads may come to it.
 // CHECK-LABEL: tile.kernel @distances
 // CHECK: tile.map %{{.*}} {pipe.diagonals_offset = {{[0-9]+}} : i64, pipe.diagonals_op = 25 : i64}
 // CHECK: scf.if
 // CHECK: tile.map
 // CHECK-NOT: pipe.diagonals
 
-// A thread computes it for a diagonal, between two barriers of its warpgroup; elements read it.
+// A thread computes it for a diagonal, between two barriers of its warpgroup. Elements read it.
 // CODE-LABEL: llvm.func @distances
 // CODE: bar.sync $0, 128
 // CODE: scf.for

@@ -1,12 +1,12 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Kernels for sm_80 on an emulator (ptx_emulator.py), against attention and its gradients in double precision:
-# `emulated_kernels_test.py PATH-OF-TESELA [unittest options]`. No GPU. Skipped, with exit code 77,
-# where no Python has NumPy.
+# Runs kernels for sm_80 on an emulator (ptx_emulator.py) and compares them with attention and its gradients in
+# double precision: `emulated_kernels_test.py PATH-OF-TESELA [unittest options]`. Needs no GPU. If no Python has
+# NumPy, the test is skipped with exit code 77.
 #
-# A captured tensor's summary is replaced by one that says nothing, so that every tile is masked: the
-# masks are what is looked at here.
+# Summaries of captured tensors are replaced by ones that exclude no value. So every tile is partial, and every
+# mask is evaluated.
 
 import os
 import re
@@ -25,7 +25,7 @@ VARIANTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../te
 
 
 def philox(words, key, rounds):
-    """Philox4x32 of arrays of u64 that hold 32 bits."""
+    """Philox4x32 of arrays of u64 that hold 32-bit words."""
     x, y, z, w = words
     low = np.uint64(0xFFFFFFFF)
     for number in range(rounds):
@@ -36,18 +36,18 @@ def philox(words, key, rounds):
     return x, y, z, w
 
 
-DROPOUT_WORDS = [0x23456789, 1, 42, 0]  # of the seed and of the offset
+DROPOUT_WORDS = [0x23456789, 1, 42, 0]  # the words of the seed and of the offset
 DROPOUT_STATE = np.array([5, -6, 7, -8], np.int32)
-DROPOUT_FIRST = [32, 48]  # where the queries and the keys begin in the whole sequence
+DROPOUT_FIRST = [32, 48]  # the first query and the first key in the whole sequence
 
 
 def dropout_parameters(probability, state):
-    """The kernel's last ones; `state`: the address of DROPOUT_STATE."""
+    """The kernel's last parameters. `state`: the address of DROPOUT_STATE."""
     return [int(np.float32(probability).view(np.uint32)), *DROPOUT_WORDS, *DROPOUT_FIRST, state, len(DROPOUT_STATE), 1]
 
 
 def dropped(probability, head, q, k):
-    """The rule of docs/numerics.md, for arrays of queries and keys."""
+    """Whether pairs are dropped, by the rule of docs/numerics.md, for arrays of queries and keys."""
     zero = np.uint64(0)
     q, k = q + DROPOUT_FIRST[0], k + DROPOUT_FIRST[1]
     words = [word ^ int(state) & 0xFFFFFFFF for word, state in zip(DROPOUT_WORDS, DROPOUT_STATE)]
@@ -64,7 +64,7 @@ def dropped(probability, head, q, k):
 
 
 class Problem:
-    """A variant, its tensors and the mask that its text says. Captured tensors are i32."""
+    """A variant, its tensors, and its mask as a Python function. Captured tensors are i32."""
 
     def __init__(self, text, mask, captures=None, scalars=None, queries=70, keys=150, kv_heads=1,
                  head_dim=64, schedule="block_m = 64, warps = 4, stages = 1", dropout=None):
@@ -84,7 +84,7 @@ class Problem:
             return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def error(self, change=lambda ptx: ptx):
-        """The largest error of O and LSE; NaN where a result is one."""
+        """The largest error of O and LSE; NaN if a result is NaN."""
         tile, ptx = self.compile("tile"), change(self.compile("ptx"))
         block_m, warps = (
             int(re.search(name + r" = (\d+)", tile).group(1)) for name in ("block_m", "warps")
@@ -110,7 +110,7 @@ class Problem:
             memory.extend(values.tobytes() + b"\xff" * 256)
         memory = np.frombuffer(bytes(memory), np.uint8).copy()
 
-        # In the order of KernelSignature.h.
+        # The parameters, in the order of KernelSignature.h.
         scale = np.float32(1 / np.sqrt(self.head_dim))
         parameters = [*extents.values(), self.queries, self.keys]
         for name in ("q", "k", "v", "o"):
@@ -131,7 +131,7 @@ class Problem:
         types = parameter_types(ptx, "forward")
         while len(parameters) < len(types):
             parameters.append(address[""])
-            planes = 2  # the lowest and the highest number
+            planes = 2  # one for the lowest and one for the highest number
             while len(parameters) < len(types) and not types[len(parameters)][1]:
                 parameters += [planes, 1 if planes == 2 else 0]
                 planes = 1
@@ -168,8 +168,8 @@ class Problem:
         return worst
 
 
-# O's largest error with these inputs is 0.01, of bf16's rounding of P and O; a single pair too many or
-# too few moves some row by more than 0.05.
+# With these inputs O's largest error is 0.01, from rounding P and O to bf16. A single pair too many or too few
+# moves some row by more than 0.05.
 TOLERANCE = 0.03
 
 
@@ -193,7 +193,7 @@ class Kernels(unittest.TestCase):
                     lambda h, q, k: q >= k and q - k < 9 or k == 3)
 
     def test_dropout(self):
-        """The same pairs for every block, of one word and of two, whole words and parts of them."""
+        """Every block drops the same pairs: blocks of one word and of two, of whole words and of parts."""
         for schedule in ("block_m = 64, warps = 4, stages = 1",
                          "block_m = 128, warps = 4, block_n = 32, stages = 1",
                          "block_m = 128, warps = 8, block_n = 64, stages = 2",
@@ -215,7 +215,7 @@ class Kernels(unittest.TestCase):
                     lambda h, q, k: q // 11 == k // 11 or k % 11 == h, scalars={"c": 11})
 
     def test_rounds(self):
-        """any() and all(): of the row, of the column, of both, nested, beside what elements ask."""
+        """any() and all() over the row, the column or both, nested, and beside other conditions of elements."""
         queries, keys = 70, 150
         start, length = random_integers(keys, 5), random_integers(60, 5, seed=8)
         table, numbers = random_integers(22, 2, queries, 3), random_integers(6, keys, 2)
@@ -245,7 +245,7 @@ class Kernels(unittest.TestCase):
                    lambda h, q, k: document[q] == document[k]
                    or (k // 16 == steps // 8).any() and (q - k) % 3 == 0,
                    {"id": document, "at": steps // 8})
-            # The bound is read by the kernel.
+            # The kernel reads the bound from memory.
             expect("attention f(t: i32[M], most: i32[1]) {\n  mask = k < 3 || "
                    "any(i < most[0]: t[i] == k)\n}",
                    lambda h, q, k: k < 3 or k in steps[:3], {"t": steps, "most": np.int32([3])})
@@ -266,7 +266,7 @@ class Kernels(unittest.TestCase):
                         queries=200, keys=200)
 
     def test_faults_are_found(self):
-        """Instructions that are others: what shows that these tests can fail."""
+        """Replaces instructions by others, which shows that these tests can fail."""
         problem = Problem("attention causal() { mask = q >= k }", lambda h, q, k: q >= k)
         self.assertLess(problem.error(), TOLERANCE)
         for old, new in (
@@ -293,7 +293,7 @@ class Kernels(unittest.TestCase):
 
 
 class Memory:
-    """Tensors side by side in one memory, with what is no number between them."""
+    """Tensors side by side in one memory, with NaN between them."""
 
     def __init__(self, tensors):
         data, self.tensors, self.address = bytearray(), tensors, {}
@@ -324,7 +324,7 @@ class Gradients(unittest.TestCase):
     def expect(self, text, mask, score=None, slope=None, captures=None, head_dim=64, kv_heads=1,
                queries=70, keys=150, schedule="stages = 2", has_dlse=False, dropout=None,
                algorithm="backward"):
-        """`has_dlse`: with the gradient of lse, which is NaN where a row has no keys."""
+        """`has_dlse`: with the gradient of lse, which is NaN for rows without keys."""
         heads, scale = 2, 1 / np.sqrt(head_dim)
         random = np.random.default_rng(3)
 
@@ -360,7 +360,7 @@ class Gradients(unittest.TestCase):
 
         dlse[np.isneginf(lse)] = np.nan
         captures = {"$" + name: values for name, values in (captures or {}).items()}
-        of_rows = (1, heads, -(-queries // 128) * 128)  # rows of workspaces begin at 512 bytes
+        of_rows = (1, heads, -(-queries // 128) * 128)  # rows of workspaces begin at multiples of 512 bytes
         memory = Memory({
             **bits, "o": to_bf16(output)[None], "lse": lse.astype(np.float32),
             "dlse": dlse, "delta": np.full(of_rows, np.nan, np.float32),
@@ -402,7 +402,7 @@ class Gradients(unittest.TestCase):
             Emulator(ptx, kernel, blocks, 32 * warps, parameters, memory.bytes, BASE).run()
         for name, values in expected.items():
             error = from_bf16(memory.read(name))[0] - values
-            # 2^-9 of P, of dS and of the result; 0.0026 is the most that was seen.
+            # P, dS and the result are each rounded by 2^-9. The largest error seen was 0.0026.
             self.assertLess(np.linalg.norm(error) / np.linalg.norm(values), 0.005, (text, name))
 
     def test_variants(self):
@@ -437,7 +437,7 @@ class Gradients(unittest.TestCase):
                     slope=lambda h, s: 1 - np.tanh(s / 1.5) ** 2)
 
     def test_sums_of_several_work_items(self):
-        """Tiles of whole rows, and of rows that warps share."""
+        """Tiles whose warps have whole rows, and tiles whose warps share rows."""
         shared = "product_rows = 32, block_m = "
 
         def everything(h, q, k):
@@ -461,7 +461,7 @@ class Gradients(unittest.TestCase):
 
 
 class ParameterGradients(unittest.TestCase):
-    """templates/backward_parameters.mlir: what rows and pairs add; the test itself clears and rounds the sums."""
+    """templates/backward_parameters.mlir: the sums over rows and pairs. The test clears and rounds them itself."""
 
     WORDS = 13
 
@@ -477,7 +477,7 @@ class ParameterGradients(unittest.TestCase):
 
     def expect(self, text, score, reads, captures, scalars=None, mask=None, sink=None, direct=(),
                batch=1, schedule="stages = 2", queries=70, keys=150, dropout=None):
-        """`reads`: for each parameter its index, and the derivative, of (b, h, q, k, s) in arrays. `sink`: the logits by head."""
+        """`reads`: for each parameter the index and the derivative as functions of (b, h, q, k, s). `sink`: a logit per head."""
         heads, head_dim, scale = 2, 64, 1 / 8
         scalars = scalars or {}
         random = np.random.default_rng(3)
@@ -515,7 +515,7 @@ class ParameterGradients(unittest.TestCase):
             index, derivative = read(b, h, i, j, s)
             np.add.at(expected[name], tuple(np.broadcast_to(each, s.shape) for each in index),
                       np.broadcast_to(ds * derivative, s.shape))
-        if sink is not None:  # by its own logits
+        if sink is not None:  # the gradient of the sink's logits
             expected["z"] += -(np.exp(logits[:, None] - lse) * delta).sum(axis=(0, 2))
 
         def words(name):
@@ -539,16 +539,16 @@ class ParameterGradients(unittest.TestCase):
                     value = scale if name == "scale" else scalars[name[1:]]
                     parameters.append(int(np.float32(value).view(np.uint32)))
                     continue
-                if name.startswith("$dropout."):  # below
+                if name.startswith("$dropout."):  # these follow below
                     continue
-                if name == "dlse":  # left out
+                if name == "dlse":  # the launch leaves it out
                     parameters.append(0)
                     continue
                 parameters.append(memory.address[name])
                 values = memory.tensors[name]
                 shape, size = values.shape, values.itemsize
                 strides = [stride // size for stride in values.strides]
-                if name.endswith(".sums"):  # of i32, two a word
+                if name.endswith(".sums"):  # two i32 for each word
                     shape, strides = (*shape, 2), [*(2 * stride for stride in strides), 1]
                 if name.startswith("$"):
                     for extent, stride in zip(shape, strides):

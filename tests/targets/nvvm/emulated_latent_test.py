@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Multi-head latent attention for sm_80 on an emulator, as emulated_serving_test.py: heads of 576 columns, of which the
-# first 512 are the values, in pages that all query heads share; and wide heads with values of their own.
+# Multi-head latent attention for sm_80 on an emulator, checked as in emulated_serving_test.py. Heads have 576 columns,
+# of which the first 512 are the values, in pages that all query heads share. Other wide heads have separate values.
 
 import sys
 import unittest
@@ -56,7 +56,7 @@ class Latent(unittest.TestCase):
         self.pages(576, 512, *FULL, "forward_in_parts", ("workers=20",), "block_m = 64, warps = 8", 16)
 
     def test_small_blocks(self):
-        """As the chips with 99 KB take them."""
+        """The blocks for chips with 99 KB of shared memory."""
         self.pages(576, 512, *WINDOW, "forward", (), "block_m = 32, block_n = 32, warps = 4, stages = 1", 8)
 
     def test_values_of_their_own(self):

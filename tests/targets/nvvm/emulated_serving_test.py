@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Ragged queries and keys, pages, offsets and split keys for sm_80 on an emulator (ptx_emulator.py), against attention in
-# double precision: `emulated_serving_test.py PATH-OF-TESELA [unittest options]`. No GPU. Skipped, with exit code 77,
-# where no Python has NumPy.
+# Runs kernels with ragged queries and keys, pages, offsets and split keys for sm_80 on an emulator (ptx_emulator.py)
+# and compares them with attention in double precision: `emulated_serving_test.py PATH-OF-TESELA [unittest options]`.
+# Needs no GPU. If no Python has NumPy, the test is skipped with exit code 77.
 #
-# What no sequence has is NaN, and stands around every tensor; an access outside of the memory is an error.
+# Memory that belongs to no sequence, and memory around the tensors, is NaN. An access outside of it is an error.
 
 import os
 import re
@@ -41,7 +41,7 @@ def emit(text, stage, algorithm, bindings, schedule):
 
 
 def e4m3_values():
-    """What bytes mean; NaN where all bits below the sign are 1."""
+    """The value of each byte; NaN if all bits below the sign are 1."""
     byte = np.arange(256)
     exponent, mantissa = byte >> 3 & 15, byte & 7
     size = np.where(exponent > 0, (8 + mantissa) * 2.0 ** (exponent - 10), mantissa * 2.0**-9)
@@ -50,12 +50,12 @@ def e4m3_values():
 
 
 def order_of(values):
-    """Its axes as they lie in memory."""
+    """The axes of an array in their order in memory."""
     return np.argsort([-stride for stride in values.strides], kind="stable")
 
 
 class Sequence:
-    """Its queries and keys, as numbers of rows and as where these lie: (batch, row) of the tensors."""
+    """The numbers of queries and keys, and functions that give where each lies: (batch, row) of the tensors."""
 
     def __init__(self, queries, keys, offset, query, key):
         self.queries, self.keys, self.offset, self.query, self.key = queries, keys, offset, query, key
@@ -87,7 +87,7 @@ class Launch:
                 int(found.group(1)) if (found := re.search(rf"\b{name} = (\d+)", choices)) else 1
                 for name in ("block_m", "warps", "heads")
             )
-            if kernel == "merge_parts":  # a work item a row
+            if kernel == "merge_parts":  # one work item for each row
                 block_m = heads = 1
             self.run_kernel(ptx, kernel, header, read, address, memory, block_m // heads, warps, heads, bindings)
         for name, values in self.tensors.items():
@@ -148,7 +148,7 @@ WINDOW = ("attention window() { mask = q >= k && q - k < 40 }", lambda q, k: q >
 FULL = ("attention full() {}", lambda q, k: True)
 BLOCKS = "block_m = 64, warps = 4"
 ONE_WARP = "block_m = 16, warps = 1, block_n = 32, stages = 3"
-TOLERANCE = 0.03  # as emulated_kernels_test.py has it
+TOLERANCE = 0.03  # as in emulated_kernels_test.py
 ALGORITHMS = (("forward", ()), ("forward_in_parts", ("workers=1",)), ("forward_in_parts", ("workers=90",)))
 
 
@@ -166,7 +166,7 @@ def workspaces(batch, bindings, block_m, heads):
 
 class Serving(unittest.TestCase):
     def check(self, launch, sequences, inputs, text, keeps, algorithm, bindings, schedule, heads=1, skip=()):
-        """Launches on poisoned results. `skip`: tokens that nobody says anything of."""
+        """Launches into results that are NaN before. `skip`: tokens whose results are not checked."""
         q, k, v = (
             (from_bf16(each) if each.dtype == np.uint16 else each).astype(np.float64) for each in inputs
         )
@@ -224,7 +224,7 @@ class Serving(unittest.TestCase):
                     heads=2)
 
     def test_positions_before_all_keys(self):
-        """Rows at negative positions are written, too; a block that begins there ends where its sequence ends."""
+        """Rows at negative positions are written, too. A block that begins there ends with its sequence."""
         lengths = [(20, 33, -7), (37, 20, -100), (3, 129, 100)]
         for algorithm, own in (("forward", ()), ("forward_in_parts", ("workers=90",))):
             for heads in (1, 2):
@@ -239,7 +239,7 @@ class Serving(unittest.TestCase):
             self.ragged(lengths, text, keeps, "forward_in_parts", ("workers=90",), BLOCKS + ", heads = 2", heads=2)
 
     def test_equal_sequences(self):
-        """Of several parts each; the slots of no sequence, which come last, leave them alone."""
+        """Each sequence has several parts. The last slots belong to no sequence and must not change any."""
         for lengths in ([(2, 700, 698)] * 3, [(1, 1100, 1099)]):
             for workers in (7, 90):
                 self.ragged(lengths, *CAUSAL, "forward_in_parts", (f"workers={workers}",))
@@ -274,7 +274,7 @@ class Serving(unittest.TestCase):
                    bindings, BLOCKS)
 
     def narrow(self, page, is_by_page, text, keeps, algorithm, own, heads=1, schedule=BLOCKS):
-        """Keys and values of 8 bits; NaN in what no sequence has, in scales too."""
+        """Keys and values of 8 bits. Memory of no sequence is NaN, also in the scales."""
         lengths = [150, 0, 64, 37]
         most = -(-MOST_KEYS // page)
         rng = np.random.default_rng(6)
@@ -288,7 +288,7 @@ class Serving(unittest.TestCase):
             for i in range(-(-n // page)):
                 table[b, i] = order[b * most + i]
                 rows = min(page, n - i * page)
-                # Finite ones below 2, of both signs, subnormal ones among them.
+                # Finite numbers below 2 of both signs, including subnormal ones.
                 drawn = rng.integers(0, 64, (2, rows, HKV, DIM)) + 128 * rng.integers(0, 2, (2, rows, HKV, DIM))
                 pool[:, table[b, i], :rows] = drawn
                 if is_by_page:
@@ -321,7 +321,7 @@ class Serving(unittest.TestCase):
         self.narrow(20, False, *CAUSAL, "forward_in_parts", ("workers=90",), heads=2)
 
     def test_narrow_keys_of_one_warp(self):
-        """Widened in registers."""
+        """One warp widens keys and values in registers."""
         for page, is_by_page, text, keeps, block_n in (
             (64, False, *CAUSAL, 64), (16, True, *WINDOW, 32), (20, False, *FULL, 16)
         ):
@@ -335,7 +335,7 @@ class Serving(unittest.TestCase):
         self.pages(16, *WINDOW, "forward_in_parts", ("workers=7",))
 
     def test_wrong_numbers(self):
-        """The right sequence is right, and nothing outside of the tensors is read or written."""
+        """With wrong tables the valid sequence is still right, and no access leaves the tensors."""
         page, pages = 16, 9
         rng = np.random.default_rng(5)
         q = to_bf16(rng.standard_normal((1, 100, H, DIM))).transpose(0, 2, 1, 3)

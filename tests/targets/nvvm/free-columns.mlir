@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
-// The columns of both tiles end in sums of rows: it does not matter which one is which. A thread takes 8 neighbouring columns
+// The columns of both tiles go into sums of rows only, so their order does not matter. A thread loads 8 neighbouring columns
 // of each of its two rows at a time.
 // CHECK-LABEL: llvm.func @sums
 // CHECK: scf.if
@@ -28,7 +28,7 @@ tile.kernel @sums(%x: !tile.view<[?, ?, ?, 64], bf16>, %y: !tile.view<[?, ?, ?, 
   tile.store %sum, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
-// The map asks which column it has.
+// The map uses the column's number.
 // CHECK-LABEL: llvm.func @weighted
 // CHECK-NOT: vector<4xi32>
 // CHECK: llvm.return
@@ -49,7 +49,7 @@ tile.kernel @weighted(%x: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?,
   tile.store %sum, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
-// What is stored is stored where it came from.
+// A tile that is stored must keep its columns in order.
 // CHECK-LABEL: llvm.func @stored
 // CHECK-NOT: vector<4xi32>
 // CHECK: llvm.return

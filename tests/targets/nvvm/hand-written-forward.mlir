@@ -1,12 +1,12 @@
-// The forward kernel of sm_90a in the pipe dialect, written by hand: three warpgroups of consumers, products
-// that overlap, persistent thread blocks, no mask. HandWrittenTest holds what the passes make against its
-// structure, and assembles it.
+// The forward kernel of sm_90a in the pipe dialect, written by hand: three warpgroups of consumers, overlapping
+// products, persistent thread blocks, no mask. HandWrittenTest compares its structure with that of the kernel
+// which the passes make, and assembles it.
 //
 // RUN: tesela-opt %s --pipe-place-buffers --pipe-verify-protocol --pipe-lower-to-nvvm | FileCheck %s
 // CHECK: llvm.func @forward
 // CHECK: setmaxnreg.dec.sync.aligned.u32 32;
 // CHECK: setmaxnreg.inc.sync.aligned.u32 160;
-// Q Kᵀ of a block starts, P V of the last one behind it, and only the first is waited for.
+// Q Kᵀ of a block starts, then P V of the block before. Only the first one is awaited here.
 // CHECK: scf.for
 // CHECK: wgmma.mma_async.sync.aligned.m64n80k16
 // CHECK-NOT: wgmma.wait_group
@@ -19,8 +19,8 @@
 !rows = !tile.block<query, 192>
 !keys = !tile.block<key, 80>
 
-// Shared memory: Q once, a part for each warpgroup; K and V in two stages; O apart so that the next Q can
-// come while O leaves; of an item whether it exists, and its batch, head and first row.
+// Shared memory: Q once, in a part for each warpgroup; K and V in two stages; O separately, so that the next Q can
+// come while O is copied out; and for each item whether it exists, and its batch, head and first row.
 !q = !pipe.buffer<1, [192, 128], bf16, panels = true>
 !kv = !pipe.buffer<2, [80, 128], bf16, panels = true>
 !three_parts = !pipe.channel<1 parts = 3>
@@ -29,7 +29,7 @@
 !Q = !tile.tile<[192, 128], bf16, #pipe.shared>
 !KV = !tile.tile<[80, 128], bf16, #pipe.shared>
 
-// Registers, over 12 warps: scores, output, P as an operand, a value a row and a share of a row's sum.
+// Registers, over 12 warps: scores, output, P as an operand, one value per row, and one share of a row's sum.
 !S = !tile.tile<[192, 80], f32, #pipe.accumulator<warps = 12>>
 !S_flying = !tile.tile<[192, 80], f32, #pipe.accumulator<warps = 12, in_flight = true>>
 !S16 = !tile.tile<[192, 80], bf16, #pipe.accumulator<warps = 12>>
@@ -57,12 +57,12 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
   %seventy_nine = arith.constant 79 : i32
   %eighty = arith.constant 80 : i32
 
-  // One thread copies: of each item Q, the first K, then each K before the V of the block before it.
-  // qn, kn, vn, in: how often each channel was used.
+  // One thread copies, for each item: Q, the first K, then each further K before the V of the block before it.
+  // qn, kn, vn, in: how often each channel has been used.
   pipe.roles producer 32 {
     %first_item = pipe.first_item
     %end:5 = scf.while (%item = %first_item, %qn = %zero, %kn = %zero, %vn = %zero, %in = %zero) : (i32, i32, i32, i32, i32) -> (i32, i32, i32, i32, i32) {
-      // The consumers are told of each item, also of the first that does not exist: it ends their loops.
+      // The consumers are told each item, and also the first one that does not exist: it ends their loops.
       %work_items = tile.work_items !rows
       %more = arith.cmpi ult, %item, %work_items : i32
       %place = tile.work item %item : !rows
@@ -83,7 +83,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       pipe.fill %q[%rows] to %q_buffer on %q_channel[%qn] part 2 : !heads[!rows], !q, !three_parts
       %qn1 = arith.addi %qn, %one : i32
 
-      // Blocks 0 to high - 1 of keys; one where there are no keys, whose scores all become -inf.
+      // Blocks 0 to high - 1 of keys. If there are no keys, one block, whose scores all become -inf.
       %Sk = tile.extent "Sk"
       %rounded = arith.addi %Sk, %seventy_nine : i32
       %blocks = arith.divui %rounded, %eighty : i32
@@ -137,9 +137,9 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
       %rounded = arith.addi %Sk, %seventy_nine : i32
       %blocks = arith.divui %rounded, %eighty : i32
       %high = arith.maxsi %blocks, %one : i32
-      %whole = arith.subi %Sk, %eighty : i32 // from here on a block ends behind the last key
+      %whole = arith.subi %Sk, %eighty : i32 // a block that begins later ends behind the last key
 
-      // The first block: S, its maxima m and sums l, P. Its product with V is put off.
+      // The first block: S, its maxima m and sums l, and P. Its product with V is delayed.
       %keys0 = tile.block %zero of %rows : !rows -> !keys
       %kstage0 = arith.remui %kn, %two : i32
       pipe.await %k_channel[%kn] : !two_stages
@@ -187,7 +187,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
         %start = arith.muli %j, %eighty : i32
         %partial = arith.cmpi sgt, %start, %whole : i32
 
-        // This block's Q Kᵀ starts, then the last block's P V; the tensor cores work on it below.
+        // This block's Q Kᵀ starts, then the last block's P V. The tensor cores work while the code below runs.
         %kstage = arith.remui %kn2, %two : i32
         pipe.await %k_channel[%kn2] : !two_stages
         %K = pipe.slot %k_buffer[%kstage] : !kv -> !KV
@@ -222,7 +222,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
           %r = arith.select %isEmpty, %zero_f, %scaled : f32
           tile.yield %r : f32
         }
-        %alpha = tile.map %m2, %c3 : (!row, !row) -> !row { // what the old sums and the old output shrink by
+        %alpha = tile.map %m2, %c3 : (!row, !row) -> !row { // the factor for the old sums and the old output
         ^bb0(%old: f32, %c: f32, %row: i32, %column: i32):
           %minus_c = arith.negf %c : f32
           %x = math.fma %old, %factor, %minus_c : f32
@@ -243,7 +243,7 @@ tile.kernel @forward(%q: !heads, %k: !heads, %v: !heads, %o: !heads, %lse: !tile
         }
         %l3 = tile.reduce add %p3 from %l_old : !S -> !shares
 
-        // Only now the output of the last block is needed.
+        // Not before here is the output of the last block needed.
         %o2 = pipe.dot_wait %o_flying pending 0 : !O_flying -> !O
         pipe.release %v_channel[%vn2] : !two_stages
         %vn3 = arith.addi %vn2, %one : i32

@@ -119,7 +119,7 @@ tile.kernel @paged_queries(%x: !tile.view<[?, H, 16, 64], f16>, %table: !tile.vi
 
 tile.kernel @loads_what_it_stores(%x: !tile.view<[B, H, Sq, 64], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 64>
-  // Before a loop that is another matter.
+  // In front of a loop it is allowed.
   %Y = tile.load %x[%rows] : !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f32>
   tile.store %Y, %x[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
   %zero = arith.constant 0 : i32

@@ -1,13 +1,13 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers | FileCheck %s
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-run-roles --pipe-lower-to-nvvm | FileCheck %s --check-prefix=CODE
 
-// A warpgroup keeps the sums of its 79 diagonals in 128 slots. What the body uses: the first query, the first key, and the head, which
-// could change.
+// A warpgroup keeps the sums of its 79 diagonals in 128 slots. The body uses three values that may change: the first query, the first
+// key and the head.
 // CHECK-LABEL: tile.kernel @distances
 // CHECK: tile.add_lines "diagonals" of %{{.*}} {pipe.kept_offset = {{[0-9]+}} : i64, pipe.kept_values = array<i64: {{[0-9]+, [0-9]+, [0-9]+}}>, pipe.lines_offset
 // CHECK: tile.add_kept
 
-// Two barriers of the warpgroup; behind the second a thread adds its line to its slot, or adds the slot to memory.
+// Two barriers of the warpgroup. Behind the second one a thread adds its line to its slot, or adds the slot to memory.
 // CODE-LABEL: llvm.func @distances
 // CODE: bar.sync $0, 128
 // CODE: shfl.sync.idx
@@ -16,7 +16,7 @@
 // CODE-COUNT-16: llvm.load
 // CODE: llvm.atomicrmw
 // CODE: st.shared.v4
-// Behind the loop what is left.
+// Behind the loop, the sums that are left are added.
 // CODE: ld.shared.v4
 // CODE: llvm.atomicrmw
 

@@ -1,11 +1,11 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s
 // RUN: sed 's/consumers = 2>/consumers = 2, persistent = true>/' %s | tesela-opt --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s --check-prefix=ITEMS
 
-// The sums of dQ leave through a buffer in the order of the workspace. The product for them reads stages that the consumers
-// write for each other: through a channel, and one iteration late, so that they need not meet. Before the loop a stage
-// is published of which nothing was written; what the first iteration computes of it is added nowhere, for its block has no rows.
-// What an iteration wrote to the buffer is added by the next one, when the writes are done. Behind the loop two sums are left. The columns
-// of dQ are cut: each warpgroup has 64. The sums are written before the next S starts, which reads shared memory all the time.
+// The sums of dQ are added through a buffer in the order of the workspace. Their product reads stages that the consumers write for each
+// other. A channel hands these over, and the product runs one iteration late, so the consumers need not meet. In front of the loop a
+// stage is published to which nothing was written. What the first iteration computes of it is added nowhere: its block has no rows.
+// The next iteration adds what an iteration has written to the buffer, when the writes are done. Behind the loop two sums are left. The
+// columns of dQ are cut: each warpgroup has 64. The sums are written before the next S starts, which reads shared memory all the time.
 // CHECK-LABEL: tile.kernel @sums
 // CHECK-SAME: pipe.shared_bytes = [[#TOTAL:]]
 // CHECK: %[[SUMS:.*]] = pipe.alloc {{.*}} : <1, [64, 128], f32, panels = true>
@@ -49,8 +49,8 @@
 // CHECK-NEXT: pipe.add_out %[[SUMS]]
 // CHECK-NOT: late
 
-// Where other work items follow, the output leaves over the sums, each warpgroup's rows over its own: keys are given back
-// before, so that the next ones come meanwhile, and no warpgroup waits for another one. The buffer of sums stands where the output can.
+// If other work items follow, the output lies over the sums, each warpgroup's rows over its own share. The keys are released before
+// that, so the next keys come meanwhile, and no warpgroup waits for another. The buffer of sums is where the output can lie.
 // ITEMS: %[[SUMS:.*]] = pipe.alloc {offset = [[#AT:]] : i64} : <1, [64, 128], f32, panels = true>
 // ITEMS: %[[OUT:.*]] = pipe.alloc over %[[SUMS]] : {{.*}}, {offset = [[#AT]] : i64} : <2, [64, 128], bf16, panels = true>
 // ITEMS: } consumers 2

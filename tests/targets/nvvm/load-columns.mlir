@@ -1,8 +1,8 @@
-// A block of columns that follows a loop's index, by each kind of copy.
+// A block of columns that follows a loop's index, with each kind of copy.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles | FileCheck %s --check-prefix=SPLIT
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
-// Each warpgroup's rows of the left operand are a part of the fill, with the same columns.
+// A warpgroup's rows of the left operand are a part of the fill. All parts have the same columns.
 // SPLIT-LABEL: tile.kernel @roles
 // SPLIT: scf.for %[[J:[a-z0-9]+]] =
 // SPLIT: %[[DEPTH:[0-9]+]] = tile.block %[[J]] of %[[ROWS:[0-9]+]] :
@@ -10,7 +10,7 @@
 // SPLIT: pipe.fill %a[%[[ROWS]], %[[DEPTH]]] to {{.*}} part 1
 // SPLIT: pipe.fill %b[%[[DEPTH]]] to
 
-// The block's first row is a column of the one tensor and a row of the other.
+// The block's first row is a column of one tensor and a row of the other.
 // CHECK-LABEL: llvm.func @roles
 // CHECK: scf.for %[[FIRST:[a-z0-9]+]] =
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster{{.*}} %{{[^,]*}}, %{{[^,]*}}, %[[FIRST]], %{{[^,]*}},
@@ -35,7 +35,7 @@ tile.kernel @roles(%a: !tile.view<[?, ?, ?, ?], bf16>, %b: !tile.view<[?, ?, ?, 
   tile.store %R, %o[%rows] : !tile.tile<[128, 64], bf16>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 128>]
 }
 
-// Of the last chunk of a row only the bytes before the limit, Sk, are read.
+// Of the last chunk of a row, only the bytes before the limit, Sk, are read.
 // CHECK-LABEL: llvm.func @chunks
 // CHECK-SAME: %[[SK:[^ ]*]]: i32, %{{[^ ]*}}: !llvm.ptr<1>
 // CHECK: %[[COLUMNS:.*]] = arith.subi %[[SK]], %{{.*}} : i32

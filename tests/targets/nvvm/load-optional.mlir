@@ -1,7 +1,7 @@
-// An input that a launch may leave out is read where its address is not 0; else its numbers are 0.
+// An input that a launch may leave out is read if its address is not 0. Otherwise its values are 0.
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
-// One test serves all rows.
+// One test is enough for all rows.
 // CHECK-LABEL: llvm.func @rows
 // CHECK: %[[THERE:.*]] = llvm.icmp "ne" %{{.*}}, %{{.*}} : !llvm.ptr<1>
 // CHECK: %[[LEFT:.*]] = arith.select %[[THERE]], %{{.*}}, %{{.*}} : i32

@@ -1,5 +1,4 @@
-// What no product reads comes into registers without a buffer: pairs of columns and rows, 0 from the
-// limit on.
+// Tiles that no product reads come into registers without a buffer: pairs of columns, and rows. They are 0 from the limit on.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers | FileCheck %s --check-prefix=ASSIGN
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
@@ -7,7 +6,7 @@
 // ASSIGN: tile.load %x{{.*}} -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 // ASSIGN: tile.load %y{{.*}} -> !tile.tile<[64], f32, #pipe.rows<warps = 4, shares = false>>
 
-// Two rows a lane; of each 8 pairs of columns, then the row's own value.
+// Two rows for each lane: 8 pairs of columns each, then the row's own value.
 // CHECK-LABEL: llvm.func @load
 // CHECK: scf.if
 // CHECK-COUNT-8: llvm.load {{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xf32>

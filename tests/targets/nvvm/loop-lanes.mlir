@@ -1,8 +1,8 @@
-// A loop over sequences has an iteration a lane, 32 at a time.
+// In a loop over sequences each lane does its own iterations, 32 at a time.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
-// The slots of all sequences and of the longest; and in which sequence slot %place lies: that of the lane whose slots hold it,
-// behind those of the lanes below.
+// The slots of all sequences, and of the longest one; and the sequence of slot %place, which is that of the lane whose slots, behind
+// those of the lanes below, contain it.
 // CHECK-LABEL: llvm.func @shares
 // CHECK-SAME: %[[B:[a-z0-9]+]]: i32
 // CHECK: %[[ALL:.*]]:2 = scf.for %[[I:[a-z0-9]+]] = %c0_i32 to %[[B]] step %c32_i32 iter_args(%[[SUM:[a-z0-9]+]] = %c0_i32, %[[MOST:[a-z0-9]+]] = %c0_i32)
@@ -31,7 +31,7 @@
 // CHECK: %[[VALUE:.*]] = nvvm.shfl.sync{{ +}}idx
 // CHECK: arith.select %{{.*}}, %[[VALUE]], %[[FOUND]]
 //
-// What goes on otherwise goes from iteration to iteration.
+// Values that are carried in any other form keep the loop as it is.
 // CHECK: scf.for {{.*}}iter_args(%{{[a-z0-9]+}} = %c1_i32)
 // CHECK-NOT: nvvm.
 // CHECK: arith.muli

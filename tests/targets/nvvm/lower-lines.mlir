@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm | FileCheck %s
 
-// Sums of a tile's lines: of 16 columns a lane has four groups of neighbours. Two rows that are 8 apart are added up by the lane, two
-// that are neighbours by an exchange of half of what each has; what is left goes to shared memory, 16 sets of it for 64 rows.
+// Sums of a tile's columns. Of 16 columns a lane has two neighbours in each of two groups. The lane adds up its two rows, which are 8
+// apart. Two lanes with neighbouring rows exchange half of what each has. The rest goes to shared memory: 16 sets for 64 rows.
 // CHECK-LABEL: llvm.func @columns
 // CHECK-NOT: st.shared
 // CHECK: bar.sync 0
@@ -23,8 +23,8 @@ tile.kernel @columns(%x: !tile.view<[B, H, Sq, 16], f32>, %sums: !tile.view<[?, 
   }
 }
 
-// Of diagonals the kernel clears its memory first: beside what a pair of rows has there are zeros. The two groups of a row and those
-// beside them are 4 exchanges.
+// For diagonals the kernel clears the memory first, because a pair of rows has zeros beside its own diagonals. The two groups of a row
+// and the groups beside them take 4 exchanges.
 // CHECK-LABEL: llvm.func @diagonals
 // CHECK: scf.for
 // CHECK: st.shared

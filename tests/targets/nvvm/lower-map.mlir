@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --cse | FileCheck %s
 
-// What is linear in row and column: the lane's part once, then a constant an element. Elements of one
-// diagonal (row + 8, column + 8) are the same.
+// For values that are linear in row and column, the lane's part is computed once, and each element adds a constant. Elements of one
+// diagonal (row + 8, column + 8) share it.
 // CHECK-LABEL: llvm.func @diagonals
 // CHECK: %[[MINUS_ROW:.*]] = arith.muli %{{.*}}, %c-1_i32
 // CHECK: %[[LANE:.*]] = arith.addi %[[MINUS_ROW]], %{{.*}} : i32
@@ -20,7 +20,7 @@
 // CHECK: %c8_i64 = arith.constant
 // CHECK: %c9_i64 = arith.constant
 // CHECK-NOT: arith.sitofp
-// The second row's first maximum is of -8 and, shared with the first row, 0.
+// The second row's first maximum is that of -8. The next one, of 0, is shared with the first row.
 // CHECK: arith.maxnumf %[[A]],
 // CHECK: arith.maxnumf %{{.*}}, %[[A]] :
 tile.kernel @diagonals(%o: !tile.view<[?, ?, ?], f32, contiguous>, %first: f32, %$t: !tile.view<[?, ?], f32>, %h: i32, %i: i32)
@@ -61,7 +61,7 @@ tile.kernel @covers(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$t: !tile.view<
   }
 }
 
-// Rows of four heads: a lane's two rows, 8 apart, are of one head and two positions apart.
+// Four heads share the rows. A lane's two rows, 8 apart, belong to one head and are two positions apart.
 // CHECK-LABEL: llvm.func @packed
 // CHECK: arith.minui
 // CHECK: %[[POSITION:.*]] = arith.shrui %{{.*}}, %c2_i32
@@ -86,9 +86,8 @@ tile.kernel @packed(%o: !tile.view<[?, ?, ?], f32, contiguous>)
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64, 4>]
 }
 
-// An any() of a mask: each round reads once for all of a lane's columns and rows, and a loop over these
-// makes a bit of each. The words of the rounds are joined. The bound of the column, a formula, is bits
-// without a loop.
+// An any() of a mask. Each round reads once for all of a lane's columns and rows. A loop over the columns makes one bit for each
+// element. The words of the rounds are joined. The bound of the column, a formula, becomes bits without a loop.
 // CHECK-LABEL: llvm.func @loop_of_a_mask
 // CHECK: bmsk
 // CHECK: %[[ANY:.*]]:3 = scf.while (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
@@ -134,7 +133,7 @@ tile.kernel @loop_of_a_mask(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$g: !ti
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
-// A score with a loop: one for all eight elements, two rows and four columns, which share what they read.
+// A score with a loop: one loop for eight elements, in two rows and four columns, which share what they read.
 // CHECK-LABEL: llvm.func @loop_of_a_score
 // CHECK: scf.while
 // CHECK: nounroll
@@ -166,10 +165,10 @@ tile.kernel @loop_of_a_score(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$t: !t
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
-// A tile of i1 is a word a row. Of `column < end || id[row] == column * column && row >= 8` words say what
-// is a bound of the column or the same along a row; the rest is gathered bit by bit, and the words are joined. A
-// map of the tile pins them, so that the bits are not taken apart ahead of it; another map of the block turns them by a byte,
-// so that it has no test in common with the first.
+// A tile of i1 has one word per row. Of `column < end || id[row] == column * column && row >= 8`, words give the bound of the column and
+// what is the same along a row. The rest is gathered bit by bit, and the words are joined. A map of the tile pins the words, so that
+// their bits are not taken apart in front of it. Another map of the block rotates them by a byte, so that it shares no test with the
+// first.
 // CHECK-LABEL: llvm.func @words
 // CHECK: %[[BIT:.*]] = llvm.inline_asm{{.*}}"{\0A mov.b32 $0, $1;\0A @$2 or.b32 $0, $0, 1;\0A}", "=r,r,b" %c0_i32
 // CHECK: llvm.inline_asm{{.*}}@$2 or.b32 $0, $0, 2;{{.*}} %[[BIT]],
@@ -217,8 +216,8 @@ tile.kernel @words(%o: !tile.view<[?, ?, ?], f32, contiguous>, %$id: !tile.view<
   tile.store %m, %o[%rows] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 64>]
 }
 
-// What repeats itself along a row: one pattern before the loop, of which each of a lane's rows takes two lanes' words
-// and shifts them. A row of 192 columns has two words.
+// A condition that repeats along a row: one pattern in front of the loop. Each of a lane's rows takes two lanes' words of it and shifts
+// them. A row of 192 columns has two words.
 // CHECK-LABEL: llvm.func @patterns
 // CHECK: %[[LIMIT:.*]] = arith.addi %arg{{.*}}, %c1_i32
 // CHECK-COUNT-32: arith.cmpi slt, %{{.*}}, %[[LIMIT]] : i32

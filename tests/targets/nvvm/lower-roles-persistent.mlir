@@ -1,10 +1,10 @@
-// Work items from the launch's counter, down to the LLVM dialect: who asks, and in which order.
+// Work items from the launch's counter, down to the LLVM dialect: which thread asks for them, and in which order.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-lower-to-nvvm | FileCheck %s
 
-// The counter comes last of what is no tensor map: 8 bytes.
+// The counter comes behind all arguments but the tensor maps: 8 bytes.
 // CHECK-LABEL: llvm.func @items
 // CHECK-SAME: %[[COUNTER:[a-z0-9]+]]: !llvm.ptr<1>) attributes
-// One thread sends where an item lies, fills, then asks for the next; at the end it says so.
+// One thread sends where an item lies, fills, and then asks for the next item. At the end it ends the count.
 // CHECK: setmaxnreg.dec
 // CHECK: scf.while
 // CHECK: mbarrier.try_wait.parity
@@ -13,15 +13,14 @@
 // CHECK: scf.condition
 // CHECK: cp.async.bulk.tensor.4d.shared::cluster.global
 // CHECK: %[[TAKEN:.*]] = llvm.inline_asm {{.*}}atom.relaxed.gpu.global.add.u32 $0, [at], 1;{{.*}} %[[COUNTER]]
-// The first items went to the blocks by their numbers.
+// The first items go to the thread blocks by their numbers.
 // CHECK: %[[BLOCKS:.*]] = nvvm.read.ptx.sreg.nctaid.x
 // CHECK: %[[NEXT:.*]] = arith.addi %[[TAKEN]], %[[BLOCKS]]
 // CHECK: scf.yield %[[NEXT]]
 // CHECK: nvvm.read.ptx.sreg.nctaid.x
 // CHECK: atom.acq_rel.gpu.global.inc.u32
 // CHECK-SAME: %[[COUNTER]]
-// The consumers take all four numbers before they give their stage back, and write when the last item's
-// copies have read the buffer.
+// The consumers take all four numbers before they release their stage. They write when the last item's copies have read the buffer.
 // CHECK: setmaxnreg.inc
 // CHECK: scf.while
 // CHECK: mbarrier.try_wait.parity
@@ -37,7 +36,7 @@
 // CHECK: cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group
 // CHECK-NOT: cp.async.bulk.wait_group
 // CHECK: scf.yield
-// The buffer's memory must last until it has been read.
+// The thread block must not end before the buffer has been read.
 // CHECK: cp.async.bulk.wait_group.read 0;
 // CHECK-NOT: atom.
 // CHECK: llvm.return

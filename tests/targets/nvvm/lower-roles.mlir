@@ -1,4 +1,4 @@
-// A product with roles, down to the LLVM dialect: which instructions, and in whose branch.
+// A product with roles, down to the LLVM dialect: which instructions there are, and in which role's branch.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-lower-to-nvvm | FileCheck %s
 
 // The tensor maps come last, in the constant parameter space.
@@ -7,7 +7,7 @@
 // CHECK-SAME: nvvm.kernel
 // CHECK-SAME: nvvm.minctasm = 2
 // CHECK-SAME: nvvm.reqntid = array<i32: 256>
-// One thread's arrival fills a stage, each of four warps' empties it. Three channels, five stages in all.
+// One thread's arrival fills a stage, and the arrivals of four warps empty it. Three channels have five stages in all.
 // CHECK: "mbarrier.init.shared::cta.b64 [$0], 1;"
 // CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0+8], 4;"
 // CHECK-NEXT: {{.*}}"mbarrier.init.shared::cta.b64 [$0], 1;"
@@ -33,7 +33,7 @@
 // CHECK: mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], 20480;
 // CHECK-COUNT-2: cp.async.bulk.tensor.4d.shared::cluster.global
 // CHECK-NOT: cp.async.bulk.tensor
-// The consumers: Q Kᵀ from shared memory, P V with P in registers and V's depth along its rows.
+// The consumers: Q Kᵀ from shared memory; P V with P in registers and the depth along the rows of V.
 // CHECK: "setmaxnreg.inc.sync.aligned.u32 200;"
 // CHECK: mbarrier.try_wait.parity
 // CHECK: scf.for
@@ -76,7 +76,7 @@ tile.kernel @products(%q: !tile.view<[?, ?, ?, 128], bf16>, %k: !tile.view<[?, ?
   tile.store %R, %o[%rows] : !tile.tile<[64, 128], bf16>, !tile.view<[?, ?, ?, 128], bf16>[!tile.block<query, 64>]
 }
 
-// Four heads share the rows: boxes of rank 5, and rows that ask for their own head and position.
+// Four heads share the rows: boxes of rank 5, and rows that compute their own head and position.
 // CHECK-LABEL: llvm.func @packed
 // CHECK: cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [$0], [$1, {$2, $3, $4, $5, $6}], [$7];
 // CHECK: cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [$0, {$1, $2, $3, $4, $5}], [$6];

@@ -1,7 +1,7 @@
 // A kernel that copies a block of rows, down to the LLVM dialect.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm | FileCheck %s
 
-// Five extents, then each view's address and strides; the tile is a thread's pieces of it.
+// Five extents, then the address and the strides of each view. The tile becomes the pieces that a thread holds.
 // CHECK: llvm.mlir.global external @tesela_shared() {addr_space = 3 : i32, alignment = 1024 : i64}
 // CHECK-LABEL: llvm.func @double
 // CHECK-SAME: (%arg0: i32, %arg1: i32, %arg2: i32, %arg3: i32, %arg4: i32,

@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm | FileCheck %s
 
-// Of 32 columns a lane has four groups of two, in two rows. Where the tile is inside and its rows begin at 16 bytes, four lanes
-// exchange them, and each stores eight elements side by side; else each element is tested.
+// Of 32 columns a lane has two in each of four groups, in two rows. If the tile is inside of the view and its rows begin at multiples of
+// 16 bytes, four lanes exchange them and each stores eight adjacent elements. Otherwise each element is tested.
 // CHECK-LABEL: llvm.func @halves
 // CHECK: scf.if
 // CHECK-COUNT-4: shfl.sync.bfly
@@ -25,7 +25,7 @@ tile.kernel @halves(%x: !tile.view<[B, H, Sq, 32], f32>, %$g: !tile.view<[?, ?],
   tile.perform %stored : !tile.tile<[64, 32], f32>
 }
 
-// Of f32 a lane stores its two.
+// Of f32, a lane stores its two elements.
 // CHECK-LABEL: llvm.func @singles
 // CHECK-NOT: shfl.sync
 // CHECK-COUNT-8: llvm.store %{{.*}} : vector<2xf32>

@@ -1,4 +1,4 @@
-// Two matrix products, O = (Q Kᵀ) V, through the passes that make attention.
+// Two matrix products, O = (Q Kᵀ) V, through the passes that compile attention.
 
 // RUN: tesela-opt %s --tile-bind=bindings=d=64,input=bf16 --tile-decompose --tile-lower-blocks --cse | FileCheck %s --check-prefix=CORE
 // CORE-LABEL: tile.kernel @products(

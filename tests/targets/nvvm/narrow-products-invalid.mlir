@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --verify-diagnostics
 
-// What looks at a column needs it in its place.
+// A map that uses the column's number needs the columns in order.
 tile.kernel @columns(in %q: !tile.view<[B, H, Sq, 32], bf16>, in %v: !tile.view<[B, Hkv, Sk, 32], f8E4M3FN>, out %o: !tile.view<[B, H, Sq, 32], f32>)
     attributes {schedule = #tile.schedule<block_m = 16, block_n = 32, stages = 1, warps = 1, q_in_registers = true>} {
   %rows = tile.work : !tile.block<query, 16>

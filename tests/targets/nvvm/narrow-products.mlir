@@ -12,8 +12,8 @@
 !outputs = !tile.tile<[16, 80], f32>
 !sums = !tile.tile<[16, 32], f32>
 
-// One warp widens in its registers: nothing is written to shared memory. Queries come in the order in which a lane has the
-// elements of keys; the output is in that order in the loop, and what the loop makes of it, and behind the loop in its own.
+// One warp widens in its registers, so nothing is written to shared memory. Queries are loaded in the order in which a lane has the keys'
+// elements. In the loop the output, and what the loop computes of it, is in that order; behind the loop it is in the usual one.
 // CHECK-LABEL: tile.kernel @products
 // CHECK-NOT: pipe.alloc {{.*}}<1, [32,
 // CHECK: %[[Q:.*]] = pipe.convert {{.*}} {pipe.narrow} : {{.*}} -> !tile.tile<[16, 64], bf16, #pipe.operand<warps = 1>>
@@ -28,7 +28,7 @@
 // CHECK: %[[ORDERED:.*]] = pipe.convert %[[O]] {pipe.narrow} : !tile.tile<[16, 80], f32, #pipe.accumulator<warps = 1>> ->
 // CHECK: tile.store %[[ORDERED]]
 
-// Four words of four elements: of 32 columns of 16 keys, or of 16 keys of 32 columns. One of two of a word are a pair.
+// Four words of four elements: 32 columns of 16 keys, or 16 keys of 32 columns. Every other element of a word forms a pair.
 // LOWER-LABEL: llvm.func @products
 // LOWER: prmt.b32
 // LOWER: scf.for

@@ -2,8 +2,8 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers | FileCheck %s --check-prefix=BARRIER
 // RUN: sed 's/, 64\]/, 16]/g' %s | tesela-opt --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s --check-prefix=NARROW
 
-// Sums of 128 queries, 64 for each warpgroup: two outputs of 64 columns lie beside each other in a warpgroup's share, and the second one
-// does not wait for the first one. The exchange has a channel, so work items need no barrier.
+// Sums of 128 queries, 64 for each warpgroup. Two outputs of 64 columns lie beside each other in a warpgroup's share, so the second one
+// does not wait for the first. The exchange has a channel, so work items need no barrier.
 // CHECK: %[[SUMS:.*]] = pipe.alloc {offset = [[#AT:]] : i64} : <1, [128, 64], f32, panels = true>
 // CHECK: %[[ONE:.*]] = pipe.alloc over %[[SUMS]] : {{.*}}, {offset = [[#AT]] : i64} : <2, [64, 64], bf16, panels = true>
 // CHECK: %[[OTHER:.*]] = pipe.alloc over %[[SUMS]] : {{.*}}, {behind = 8192 : i64, offset = [[#AT + 8192]] : i64} : <2, [64, 64], bf16, panels = true>
@@ -18,13 +18,13 @@
 // CHECK: pipe.write %{{.*}} to %[[OTHER]]
 // CHECK-NEXT: pipe.empty_out %[[OTHER]]
 
-// Before there is a channel, the next item could write over the stage that another warpgroup still reads.
+// Without a channel, the next item could overwrite the stage that another warpgroup still reads.
 // BARRIER: pipe.empty_out
 // BARRIER: pipe.empty_out
 // BARRIER-NEXT: pipe.barrier
 // BARRIER-NEXT: scf.yield
 
-// A share of 16 columns holds no panel of the output. That lies over the exchange, and items end with a barrier.
+// A share of 16 columns cannot hold a panel of the output. So the output lies over the exchange, and items end with a barrier.
 // NARROW-NOT: <2, [64, 16], bf16, panels = true>
 // NARROW: } consumers 2
 // NARROW: pipe.alloc over %{{.*}} : <1, [128, 16], bf16, panels = true>

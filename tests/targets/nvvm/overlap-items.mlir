@@ -1,16 +1,16 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-overlap-products --pipe-split-roles --pipe-verify-protocol --pipe-overlap-items --pipe-run-roles | FileCheck %s
 
-// The next item is taken before the last product of this one, in both roles: the producer fills what its
-// head reads before the last block of values, the consumers start its first product ahead of the last one, and
-// await it while that runs. Behind the last item the last product runs alone. What an item's head gives
-// is carried; constants, and the stage of its queries, are made again.
+// Both roles take the next item before the last product of this one. The producer fills what the next item's head reads before the last
+// block of values. The consumers start the next item's first product in front of the last product, and await it while that runs. After
+// the last item the last product runs alone. The values of an item's head are carried. Constants and the stage of its queries are
+// computed again.
 // CHECK-LABEL: tile.kernel @two
 tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                  %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
                  %low: i32, %high: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true, persistent = true, output_buffer = true, query_stages = 2>} {
   // CHECK: pipe.roles producer
-  // The first item: there is one.
+  // The first item always exists.
   // CHECK: %[[FIRST:.*]] = pipe.first_item
   // CHECK: pipe.send
   // CHECK: pipe.fill %q
@@ -43,7 +43,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: %[[R:.*]]:4 = scf.for
   // CHECK: pipe.dot_start %[[AGAIN]]
   // CHECK: }
-  // The queries are free before the next ones are awaited.
+  // The queries are released before the next ones are awaited.
   // CHECK: pipe.release
   // CHECK: %[[NEXT:.*]]:4 = pipe.receive
   // CHECK: %[[MORE:.*]] = arith.cmpi ne, %[[NEXT]]#0
@@ -51,7 +51,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: %[[S:.*]] = pipe.dot_start
   // CHECK: pipe.await
   // CHECK: %[[O:.*]] = pipe.dot_start
-  // The keys are read until their product is awaited.
+  // The keys are read until their product has been awaited.
   // CHECK-NOT: pipe.release
   // CHECK: %[[S1:.*]] = pipe.dot_wait %[[S]] pending 1
   // CHECK-NEXT: pipe.release
@@ -88,7 +88,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
 
 // -----
 
-// Where the queries have one stage, they come when the item before is done.
+// If queries have one stage, the next ones come when the item before is done.
 // CHECK-LABEL: tile.kernel @one
 // CHECK-NOT: scf.if
 tile.kernel @one(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
@@ -113,7 +113,7 @@ tile.kernel @one(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
 
 // -----
 
-// The stages of keys and values are the schedule's, also of those that stand outside the loop.
+// The schedule gives the stages of keys and values, also of those outside of the loop.
 // CHECK-LABEL: tile.kernel @stages
 // CHECK: pipe.alloc : <2, [64, 64]
 // CHECK: pipe.open : <2>

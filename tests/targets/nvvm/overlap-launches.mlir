@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --pipe-overlap-launches | FileCheck %s
 
-// Of three launches of a plan the first waits for nobody, and nobody waits for the last.
+// Of three launches of a plan, the first waits for none, and none waits for the last.
 // CHECK-LABEL: tile.kernel @first
 // CHECK-NOT: attributes
 // CHECK-NEXT: pipe.release_launch

@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --verify-diagnostics --pipe-overlap-products
 
-// The first iteration would run for an empty range, too, and nothing says that it changes nothing.
+// The first iteration would run even for an empty range, and nothing says that it then changes nothing.
 tile.kernel @share(%q: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
   %rows = tile.work : !tile.block<query, 64>

@@ -1,9 +1,8 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-overlap-products | FileCheck %s
 
-// The first iteration stands before the loop without the last product, which follows behind the
-// loop; in the loop it starts behind the first product of the next iteration and is awaited where its sum
-// is needed. Of a test for the first iteration only the taken side stays, in both places. The loop runs
-// from the second block on, and at least the first is computed.
+// The first iteration stands in front of the loop without the last product, which follows behind the loop. In the loop the last product
+// starts behind the first product of the next iteration, and is awaited where its sum is needed. Of a test for the first iteration only
+// the taken side stays, in both places. The loop runs from the second block on, and at least the first block is computed.
 // CHECK-LABEL: tile.kernel @two
 tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                  %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
@@ -36,7 +35,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: %[[KEYS1:.*]] = tile.block %[[BEFORE]]
   // CHECK: %[[V:.*]] = tile.load %v[%[[KEYS1]]]
   // CHECK: %[[LAST:.*]] = pipe.dot_start %[[A]], %[[V]] plus %[[SUM]]
-  // What asks neither product runs beside both.
+  // An op that needs neither product runs beside both.
   // CHECK-NOT: scf.if
   // CHECK: %[[N1:.*]] = arith.addi %[[N]], %x
   // CHECK-NEXT: %[[S:.*]] = pipe.dot_wait %[[FIRST]] pending 1
@@ -79,7 +78,7 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
 
 // -----
 
-// What is zero stays so, whatever the first iteration scales it by.
+// A sum of zeros stays zero, whatever factor the first iteration scales it by.
 // CHECK-LABEL: tile.kernel @zero
 tile.kernel @zero(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                   %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
@@ -108,7 +107,7 @@ tile.kernel @zero(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
 
 // -----
 
-// What is added to zeros is kept.
+// What is added to zeros is not lost.
 // CHECK-LABEL: tile.kernel @bias
 tile.kernel @bias(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                   %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
@@ -138,7 +137,7 @@ tile.kernel @bias(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
 
 // -----
 
-// Left alone: one product in the loop.
+// One product in the loop: the pass changes nothing.
 // CHECK-LABEL: tile.kernel @one
 // CHECK-NOT: pipe.dot_start
 tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
@@ -175,7 +174,7 @@ tile.kernel @carried(%k: !tile.view<[?, ?, ?, 64], f16>, %v: !tile.view<[?, ?, ?
 
 // -----
 
-// A last product whose right operand has another use cannot be put off with its load.
+// A last product whose right operand has another use cannot be delayed together with its load.
 // CHECK-LABEL: tile.kernel @shared
 // CHECK-NOT: pipe.dot_start
 tile.kernel @shared(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
@@ -196,7 +195,7 @@ tile.kernel @shared(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?,
 
 // -----
 
-// Without the schedule's word nothing overlaps.
+// Without `overlap` in the schedule nothing changes.
 // CHECK-LABEL: tile.kernel @unasked
 // CHECK-NOT: pipe.dot_start
 tile.kernel @unasked(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
@@ -219,7 +218,7 @@ tile.kernel @unasked(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
 
 // -----
 
-// With turns the two products of an iteration are started in one. Roles come after this pass.
+// With turns, one turn starts both products of an iteration. Roles come after this pass.
 // CHECK-LABEL: tile.kernel @turns
 tile.kernel @turns(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                    %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
@@ -249,7 +248,7 @@ tile.kernel @turns(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
 
 // -----
 
-// What nothing but the next iteration uses is awaited, too.
+// A product that only the next iteration uses is awaited, too.
 // CHECK-LABEL: tile.kernel @carried
 tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                      %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
@@ -279,8 +278,7 @@ tile.kernel @carried(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?
 
 // -----
 
-// Blocks that are found one by one: the put-off product's block has been asked for by the first product, so nobody
-// has to seek it.
+// Blocks that are found one by one: the first product has asked for the delayed product's block, so no search is needed.
 // CHECK-LABEL: tile.kernel @found
 // CHECK: tile.found_block %{{.*}}[%low] :
 // CHECK: scf.for %[[J:[^ ]+]] =

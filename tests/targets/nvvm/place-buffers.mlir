@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --pipe-place-buffers | FileCheck %s
 
-// One after the other, 1024-byte aligned; `over` takes the other's place.
+// One after the other, at multiples of 1024 bytes. A buffer `over` another has the other's place.
 // CHECK: tile.kernel @k() attributes {pipe.shared_bytes = 21504 : i64} {
 tile.kernel @k() {
   // CHECK-NEXT: %[[A:.*]] = pipe.alloc {offset = 0 : i64} : <2, [64, 64], bf16>
@@ -13,7 +13,7 @@ tile.kernel @k() {
   %d = pipe.alloc : !pipe.buffer<1, [16, 128], bf16>
 }
 
-// The barriers of channels stand behind all buffers: two of 8 bytes a stage.
+// The barriers of channels lie behind all buffers: two of 8 bytes for each stage.
 // CHECK: tile.kernel @channels() attributes {pipe.shared_bytes = 8240 : i64} {
 tile.kernel @channels() {
   // CHECK-NEXT: pipe.open {offset = 8192 : i64} : <2>
@@ -24,7 +24,7 @@ tile.kernel @channels() {
   %a = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
 }
 
-// What a channel carries stands behind its barriers, 16 bytes a stage.
+// The words of a channel lie behind its barriers, 16 bytes for each stage.
 // CHECK: tile.kernel @words() attributes {pipe.shared_bytes = 176 : i64} {
 tile.kernel @words() {
   // CHECK-NEXT: pipe.open {offset = 0 : i64} : <3 words = 1>
@@ -35,7 +35,7 @@ tile.kernel @words() {
   %e = pipe.open : !pipe.channel<1>
 }
 
-// A thread block takes more than it needs where fewer should run beside each other, and never less.
+// If fewer thread blocks should run at once, a thread block takes more memory than it needs, and never less.
 // CHECK: tile.kernel @padded() attributes {pipe.least_shared_bytes = 28160 : i64, pipe.shared_bytes = 28160 : i64} {
 tile.kernel @padded() attributes {pipe.least_shared_bytes = 28160 : i64} {
   %a = pipe.alloc : !pipe.buffer<1, [64, 64], bf16>

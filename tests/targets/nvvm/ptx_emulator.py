@@ -1,15 +1,15 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# Runs the PTX of the mma.sync path (sm_80) on NumPy, so that a machine without a GPU can check what a
-# kernel computes. All threads of all thread blocks run together: a register is an array with an
-# element for each thread. The threads at the least program counter go on first, so branches meet
-# again where the code does. (PTX ISA, chapter 9.)
+# Runs the PTX of the mma.sync path (sm_80) with NumPy (PTX ISA, chapter 9), so that a machine without a GPU
+# can check what a kernel computes. All threads of all thread blocks run together: a register is an array with
+# one element for each thread. The threads at the smallest program counter continue first, so diverged threads
+# meet again behind the branch.
 #
-# It shows the code's meaning and nothing of a machine: copies arrive at once, so a missing wait is
-# not seen, nor is a race, nor what ptxas makes of the PTX. Those need a GPU. An instruction that is not
-# known is an error that names it; so is an access outside of the memory, and a warp's instruction
-# that some of its lanes do not reach.
+# The emulator shows what the code means, not how a machine runs it. Copies arrive at once, so it finds no
+# missing wait and no race, and it does not run what ptxas makes of the PTX. These checks need a GPU. Errors
+# are: an unknown instruction, an access outside of the memory, and an instruction of a whole warp that some of
+# its lanes do not reach.
 
 import re
 
@@ -50,7 +50,7 @@ FUNCTIONS = {
 
 
 def split_operands(text):
-    """At commas outside of brackets."""
+    """Splits at commas outside of brackets."""
     operands, depth, current = [], 0, ""
     for character in text:
         depth += (character in "{[") - (character in "}]")
@@ -74,12 +74,12 @@ class Instruction:
 
 
 def parse(ptx, kernel):
-    """The instructions of `kernel`, and its labels."""
+    """The instructions and the labels of `kernel`."""
     code, labels, depth = [], {}, 0
     start = ptx.index(".entry " + kernel + "(")
     for line in ptx[ptx.index("\n{", start) + 1 :].split("\n"):
         line = line.split("//")[0].strip()
-        if line in ("{", "}"):  # inline assembly has scopes of its own
+        if line in ("{", "}"):  # each inline assembly has its own scope
             depth += 1 if line == "{" else -1
             if depth == 0:
                 return code, labels
@@ -96,14 +96,14 @@ def parse(ptx, kernel):
 
 
 def parameter_types(ptx, kernel):
-    """For each parameter its type and whether it is an address."""
+    """The type of each parameter, and whether it is an address."""
     start = ptx.index(".entry " + kernel + "(")
     return re.findall(r"\.param \.(\w+)( \.ptr)?", ptx[start : ptx.index(")", start)])
 
 
 class Emulator:
-    """`memory`: bytes of global memory that begin at the address `base`; results are written there.
-    `parameters`: the kernel's, as unsigned numbers."""
+    """`memory`: bytes of global memory, from the address `base` on, to which results are written.
+    `parameters`: the kernel's parameters as unsigned numbers."""
 
     def __init__(self, ptx, kernel, blocks, threads, parameters, memory, base):
         self.code, self.labels = parse(ptx, kernel)
@@ -118,7 +118,7 @@ class Emulator:
             "tesela_shared": U64(0),
         }
         words = SHARED_BYTES // 4
-        self.shared = np.full(blocks * words, 0xFFFFFFFF, U32)  # NaN of every type
+        self.shared = np.full(blocks * words, 0xFFFFFFFF, U32)  # NaN in every type
         self.own_shared = number // threads * words
         self.active = None
 
@@ -155,7 +155,7 @@ class Emulator:
                     break
                 self.active = active
                 try:
-                    with np.errstate(all="ignore"):  # threads that do not run compute, too
+                    with np.errstate(all="ignore"):  # inactive threads compute, too
                         getattr(self, "do_" + instruction.name, self.arithmetic)(instruction)
                 except Exception as error:
                     raise RuntimeError(f"{instruction.text}: {error}") from error
@@ -166,7 +166,7 @@ class Emulator:
     # ---- operands ----
 
     def value(self, operand, type_="b32"):
-        """As an array of a type's numbers, or one number for all threads."""
+        """The operand's value in `type_`: an array with one number for each thread, or one number for all."""
         if operand in self.registers:
             value = self.registers[operand]
         elif operand in self.special:
@@ -200,7 +200,7 @@ class Emulator:
         return self.spread(self.value(register, "b64").astype(I64) + int(offset or 0))
 
     def place(self, space, address, size, where):
-        """The memory as words of `size` bytes, and the index of each thread's."""
+        """The memory as words of `size` bytes, and the index of each thread's word."""
         is_shared = space == "shared"
         offset = address if is_shared else address - self.base
         limit = SHARED_BYTES if is_shared else self.memory.nbytes
@@ -219,7 +219,7 @@ class Emulator:
     # ---- launches ----
 
     def do_griddepcontrol(self, instruction):
-        """Nothing: the launches before this one have ended."""
+        """Does nothing: the launches before this one have ended."""
 
     # ---- memory ----
 
@@ -247,8 +247,8 @@ class Emulator:
             memory[index[self.active]] = value.astype(memory.dtype)[self.active]
 
     def do_atom(self, i):
-        """Additions to global memory, of which nobody reads what was there before."""
-        address, is_float = self.addresses(i.operands[-2]), i.type == "f32"  # red has no result
+        """Additions to global memory whose old values nobody reads."""
+        address, is_float = self.addresses(i.operands[-2]), i.type == "f32"  # red has no result operand
         value = self.spread(self.value(i.operands[-1], i.type))
         memory, index = self.place("global", address, 4, self.active)
         for thread in np.flatnonzero(self.active):
@@ -274,7 +274,7 @@ class Emulator:
         rows, column = self.lane >> 2, (self.lane & 3) * 2
         address = self.addresses(i.operands[1])
         for number, register in enumerate(i.operands[0].strip("{}").split(",")):
-            # Lanes 8 · number on give the rows' addresses.
+            # Eight lanes, from 8 · number on, give the rows' addresses.
             halves = []
             for odd in (0, 1):
                 row, at = (column + odd, rows) if "trans" in i.parts else (rows, column + odd)
@@ -298,7 +298,7 @@ class Emulator:
     def do_shfl(self, i):
         self.whole_warps()
         by = self.value(i.operands[2]).astype(I64)
-        # A lane without a source keeps its own.
+        # A lane without a source keeps its own value.
         up = np.where(self.lane >= by, self.lane - by, self.lane)
         source = {"bfly": self.lane ^ by, "idx": by & 31 | 0 * self.lane, "up": up}[i.parts[2]]
         self.put(i.operands[0], self.spread(self.value(i.operands[1]))[self.first_lane + source])
@@ -493,7 +493,7 @@ class Emulator:
         self.put(i.operands[0], self.spread(result.astype(U32)))
 
     def do_clz(self, i):
-        # The exponent of the number as a double is that of its highest bit; of 0 there is none.
+        # A double's exponent is the position of the number's highest bit. 0 has none.
         number = self.value(i.operands[1]).astype(np.float64)
         self.put(i.operands[0], np.where(number == 0, 32, 32 - np.frexp(number)[1]).astype(U32))
 
@@ -502,16 +502,16 @@ class Emulator:
         self.put(i.operands[0], np.array([bin(x).count("1") for x in bits], U32))
 
     def arithmetic(self, i):
-        """What has one or two operands of one type."""
+        """Instructions with one or two operands of one type."""
         operands = [self.value(operand, i.type) for operand in i.operands[1:]]
         if i.name in FUNCTIONS:
             result = FUNCTIONS[i.name](operands[0]).astype(F32)
         elif i.name in BINARY:
-            is_extreme = i.type == "f32" and i.name in ("min", "max")  # NaN loses
+            is_extreme = i.type == "f32" and i.name in ("min", "max")  # a number wins against NaN
             function = {"min": np.fmin, "max": np.fmax}[i.name] if is_extreme else BINARY[i.name]
             result = function(*operands)
         elif i.name == "copysign":
-            result = np.copysign(operands[1], operands[0])  # the first has the sign
+            result = np.copysign(operands[1], operands[0])  # the first operand gives the sign
         elif i.name in ("not", "neg", "abs"):
             invert = np.logical_not if i.type == "pred" else np.invert
             result = {"not": invert, "neg": np.negative, "abs": np.abs}[i.name](operands[0])
@@ -521,7 +521,7 @@ class Emulator:
 
 
 def to_bf16(values):
-    """The bits of f32 rounded to nearest even."""
+    """The bf16 bits of f32 values, rounded to nearest even."""
     bits = np.ascontiguousarray(values, F32).view(U32).astype(I64)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return np.where(np.isnan(values), 0x7FFF, rounded & 0xFFFF).astype(U16)

@@ -1,7 +1,6 @@
 // RUN: tesela-opt %s --pipe-rotate-loop | FileCheck %s
 
-// Three stages: two blocks are copied before the loop, the wait before it leaves them under way, and
-// one barrier an iteration is left.
+// Three stages: two blocks are copied in front of the loop, the wait there leaves them under way, and each iteration has one barrier.
 // CHECK-LABEL: tile.kernel @three
 tile.kernel @three(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %one: i32, %zero: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = false>} {
@@ -71,7 +70,7 @@ tile.kernel @one(%k: !tile.view<[?, ?, ?, 64], bf16>, %low: i32, %high: i32, %st
   }
 }
 
-// Columns may follow the index too: the copies ahead take the same block of rows.
+// Columns may follow the index, too: the copies ahead take the same block of rows.
 // CHECK-LABEL: tile.kernel @columns
 tile.kernel @columns(%a: !tile.view<[?, ?, ?, ?], bf16>, %low: i32, %high: i32, %one: i32, %zero: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false>} {

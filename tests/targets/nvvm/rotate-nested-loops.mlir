@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-rotate-loop | FileCheck %s
 
-// Both loops copy ahead. What the inner loop copies before its first iteration is a group of its own: its commit stays, or the
-// first wait inside would not wait for it.
+// Both loops copy ahead. The copies in front of the inner loop are a group of their own. Its commit must stay, or the first wait inside
+// would not wait for it.
 // CHECK-LABEL: tile.kernel @nested
 // CHECK: pipe.copy %q
 // CHECK: pipe.commit

@@ -470,7 +470,7 @@ tile.kernel @overwritten(%high: i32) {
 
 // -----
 
-// A barrier that not all consumers may come to.
+// A barrier to which not all consumers may come.
 tile.kernel @branch(%high: i32, %some: i1) {
   pipe.roles producer 56 {
   } consumers 1 256 {

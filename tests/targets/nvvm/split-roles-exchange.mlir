@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-stage-operands --pipe-split-roles --pipe-place-buffers --pipe-run-roles | FileCheck %s
 
-// Persistent: the operand that the consumers hand to each other has two stages, and the first output leaves over it. A work
-// item ends when the copy engine and all consumers have read what lies there: the next item writes to the first stage.
+// Persistent: the operand that the consumers hand to each other has two stages, and the first output lies over it. A work item ends when
+// the copy engine and all consumers have read what is there, because the next item writes to the first stage.
 // CHECK-LABEL: tile.kernel @persistent
 // CHECK: pipe.open {{.*}} <2 words = 4>
 // CHECK: } consumers 1

@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-verify-protocol | FileCheck %s
 
-// A finder takes the items and searches; producer and consumers are told of each item and of the count of
-// its blocks. The producer is told of each block, and what else consumers need of it comes with its keys.
+// A finder takes the items and searches. It tells the producer and the consumers each item and the number of its blocks. It tells only
+// the producer each block. The other numbers that consumers need of a block come with its keys.
 // CHECK-LABEL: tile.kernel @found
 tile.kernel @found(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                    %o: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32)

@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --split-input-file --verify-diagnostics --pipe-split-roles
 
-// Which consumers await the load depends on what only they know.
+// Which consumers await the load depends on a condition that only they know.
 tile.kernel @branch(%k: !tile.view<[?, ?, ?, 64], f16>, %test: i1, %index: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
@@ -15,7 +15,7 @@ tile.kernel @branch(%k: !tile.view<[?, ?, ?, 64], f16>, %test: i1, %index: i32)
 
 // -----
 
-// A block that follows from tiles is unknown to the producer.
+// The producer cannot know a block that depends on tiles.
 tile.kernel @block(%k: !tile.view<[?, ?, ?, 64], f16>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
@@ -31,7 +31,7 @@ tile.kernel @block(%k: !tile.view<[?, ?, ?, 64], f16>)
 
 // -----
 
-// So are the ends of a loop.
+// Nor can it know such ends of a loop.
 tile.kernel @ends(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
@@ -49,7 +49,7 @@ tile.kernel @ends(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %one: i32)
 
 // -----
 
-// Consumers ask whether the block is partial, and nothing that is loaded brings them the answer.
+// Consumers need to know whether the block is partial, and no load brings the answer to them.
 tile.kernel @alone(%low: i32, %high: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %zero = arith.constant 0 : i32
@@ -71,7 +71,7 @@ tile.kernel @alone(%low: i32, %high: i32)
 
 // -----
 
-// One load of the keys tells them of its block, the other does not.
+// One load of the keys tells the consumers its block, the other one does not.
 tile.kernel @some(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1>} {
   %zero = arith.constant 0 : i32

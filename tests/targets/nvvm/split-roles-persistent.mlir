@@ -1,9 +1,8 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-split-roles | FileCheck %s
 
-// Both roles run over the thread block's work items: the producer takes their numbers and sends where
-// they lie, and whether there is one, before it fills. Uses are counted on from item to item, so what is
-// loaded once an item is released, too. The output leaves through a buffer that the last item's copies
-// have left.
+// Both roles run over the thread block's work items. The producer takes their numbers. Before it fills, it sends where an item lies and
+// whether there is one. Uses are counted on from item to item, so tiles that are loaded once per item are released, too. The output is
+// copied out of a buffer that the last item's copies have read.
 // CHECK-LABEL: tile.kernel @items
 tile.kernel @items(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                    %o: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
@@ -68,7 +67,7 @@ tile.kernel @items(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 
 
 // -----
 
-// Through the queries' buffer: the next item's queries come when the output has left.
+// Through the queries' buffer: the next item's queries come when the output has been copied out.
 // CHECK-LABEL: tile.kernel @over
 tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, persistent = true>} {

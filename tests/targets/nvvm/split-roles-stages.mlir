@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-start-products --pipe-run-roles | FileCheck %s
 
-// What only the product in the middle reads has `late_stages`, the rest of what the loop reads `stages`.
+// Tiles that only the product in the middle reads have `late_stages`, the other tiles of the loop `stages`.
 // CHECK-LABEL: tile.kernel @middle
 // CHECK-DAG: %[[Q:.*]] = pipe.alloc {{.*}} <1, [64, 64], bf16, panels = true>
 // CHECK-DAG: %[[K:.*]] = pipe.alloc {{.*}} <2, [32, 64], bf16, panels = true>
@@ -39,8 +39,8 @@ tile.kernel @middle(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?
 
 // -----
 
-// The last product reads %do up to the end of the iteration: with one stage nothing would come in beside it. The loop has two products
-// and stands in another one: the next %S starts before the end of the iteration.
+// The last product reads %do until the iteration ends. With one stage no copy could run meanwhile. The loop has two products and stands
+// in another loop: the next %S starts before the end of the iteration.
 // CHECK-LABEL: tile.kernel @last
 // CHECK-DAG: %[[Q:.*]] = pipe.alloc {{.*}} <2, [32, 64], bf16, panels = true>
 // CHECK-DAG: %[[DO:.*]] = pipe.alloc {{.*}} <2, [32, 64], bf16, panels = true>
@@ -81,8 +81,8 @@ tile.kernel @last(%q: !tile.view<[?, ?, ?, 64], bf16>, %k: !tile.view<[?, ?, ?, 
 
 // -----
 
-// Two products of stages alone: both run at once, and the next %S starts as soon as %dP is there, before anything is made of it; what uses
-// this %S then does not wait for that one. What the inner loop reads in all of its iterations has one stage.
+// Two products that read only stages: both run at once. The next %S starts as soon as %dP is there, before any op uses it, so the ops that
+// use this %S do not wait for the next one. A tile that the inner loop reads in all of its iterations has one stage.
 // CHECK-LABEL: tile.kernel @pairs
 // CHECK-DAG: %[[Q:.*]] = pipe.alloc {{.*}} <1, [64, 64], bf16, panels = true>
 // CHECK-DAG: %[[K:.*]] = pipe.alloc {{.*}} <2, [32, 64], bf16, panels = true>

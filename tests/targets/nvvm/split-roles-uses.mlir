@@ -1,8 +1,7 @@
 // RUN: tesela-opt %s --pipe-split-roles | FileCheck %s
 
-// One view that is loaded before a loop, in it and in another has one channel, of the stages of the loop;
-// its uses are counted through all of them, in both roles alike. Products that are started read until they
-// are awaited.
+// A view that is loaded in front of a loop, in it and in another loop has one channel, with the stages of the loop. Both roles count its
+// uses through all of these. Products that have been started read until they are awaited.
 // CHECK-LABEL: tile.kernel @counts
 tile.kernel @counts(%k: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 3, warps = 4, q_in_registers = false, consumers = 1>} {

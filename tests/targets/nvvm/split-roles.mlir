@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-split-roles | FileCheck %s
 
-// Whether a work item has something to do all threads find out together, in front of the roles.
+// All threads find out together, in front of the roles, whether a work item has something to do.
 // CHECK-LABEL: tile.kernel @leaves
 tile.kernel @leaves(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 64], f16>, %count: i32)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2>} {
@@ -29,10 +29,9 @@ tile.kernel @leaves(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?
 
 // -----
 
-// The producer fills in the order of the loads; both count the uses of each channel. A consumer
-// awaits each tile where it was loaded and releases it after its last use, but never what is loaded once.
-// The left operand comes in parts, one for each warpgroup's rows.
-// The output goes over the first buffer.
+// The producer fills in the order of the loads. Both roles count the uses of each channel. A consumer awaits each tile where it was loaded
+// and releases it after its last use. It does not release a tile that is loaded only once. The left operand comes in parts, one for each
+// warpgroup's rows. The output lies over the first buffer.
 // CHECK-LABEL: tile.kernel @two
 tile.kernel @two(%q: !tile.view<[?, ?, ?, 128], f16>, %k: !tile.view<[?, ?, ?, 128], f16>,
                  %v: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 128], f16>,
@@ -124,7 +123,7 @@ tile.kernel @three(%low: i32, %high: i32, %step: i32)
 
 // -----
 
-// Without consumers all warps do both: nothing is split.
+// Without consumers all warps copy and compute: nothing is split.
 // CHECK-LABEL: tile.kernel @none
 // CHECK-NOT: pipe.roles
 tile.kernel @none(%low: i32, %high: i32, %step: i32)
@@ -135,7 +134,7 @@ tile.kernel @none(%low: i32, %high: i32, %step: i32)
 
 // -----
 
-// What a loop loads is read by all warpgroups to the end: no output goes over it, of whatever shape.
+// All warpgroups read what a loop loads until the end, so no output lies over it, whatever its shape.
 // CHECK-LABEL: tile.kernel @wider
 // CHECK: pipe.alloc : <1, [64, 64], f16, panels = true>
 // CHECK: pipe.alloc : <1, [64, 128], f16, panels = true>

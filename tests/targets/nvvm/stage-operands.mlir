@@ -1,7 +1,7 @@
 // RUN: tesela-opt %s --split-input-file --pipe-assign-fragments --pipe-stage-operands | FileCheck %s
 
-// A computed operand that the matrix instructions cannot read from registers goes through a buffer, in front of a barrier, once for all
-// the products that read it. All threads have met since the buffer was read: for what is loaded.
+// A computed operand that matrix instructions cannot read from registers goes through a buffer, once for all products that read it, in
+// front of a barrier. There is no barrier before the write: for the loads, all threads have met since the buffer was read.
 // CHECK-LABEL: tile.kernel @transposed
 // CHECK: %[[BUFFER:.*]] = pipe.alloc : <1, [64, 64], f16>
 // CHECK: pipe.barrier
@@ -47,7 +47,7 @@ tile.kernel @rows(%k: !tile.view<[?, ?, ?, 64], f16>, %sum: !tile.view<[?, ?, ?,
 
 // -----
 
-// Where they have not met, they do.
+// If they have not met, the pass adds a barrier.
 // CHECK-LABEL: tile.kernel @meets
 // CHECK: tile.convert
 // CHECK: pipe.barrier
@@ -66,8 +66,8 @@ tile.kernel @meets(%x: !tile.view<[?, ?, ?, 64], f32>, %sum: !tile.view<[?, ?, ?
 
 // -----
 
-// Of two tiles each is written as soon as it is there, and one barrier serves both: the product of the first one alone waits for it, too.
-// Warps that share rows bring left operands to shared memory.
+// Each of two tiles is written as soon as it is computed, and one barrier serves both: the product that reads only the first one waits for
+// it, too. Warps that share rows bring left operands to shared memory.
 // CHECK-LABEL: tile.kernel @two
 // CHECK: scf.for
 // CHECK: pipe.barrier

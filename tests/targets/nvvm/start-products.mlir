@@ -1,6 +1,6 @@
 // RUN: tesela-opt %s --split-input-file --pipe-start-products --pipe-run-roles | FileCheck %s
 
-// Products of a long chain run beside what does not need them: %dP starts before %S is awaited, the next %S before the
+// Products of a long chain run beside work that does not need them: %dP starts before %S is awaited, the next %S starts before the
 // iteration ends, and the loop ends in front of its last product.
 // CHECK-LABEL: tile.kernel @chain
 // CHECK: consumers 2

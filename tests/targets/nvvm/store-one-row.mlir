@@ -1,9 +1,9 @@
-// Of a block of one row a tile of one extent has the columns: those that the view has are stored, by the first lane of four.
-// Into a view without columns its first value goes.
+// For a block of one row, a tile of one extent has the columns. The first lane of each four stores those that the view has.
+// A view without columns gets the first value.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
 // CHECK-LABEL: llvm.func @store
-// Rows of a lane are 8 apart; of 64 the view has 40 columns.
+// A lane's rows are 8 apart. The view has 40 of 64 columns.
 // CHECK: %[[LEFT:.*]] = arith.cmpi slt, %{{.*}}, %c40_i32
 // CHECK: %[[HAS:.*]] = arith.andi %{{.*}}, %[[LEFT]] : i1
 // CHECK: scf.if %[[HAS]]

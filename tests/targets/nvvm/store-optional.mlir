@@ -1,4 +1,4 @@
-// An output that a launch may leave out is stored where its address is not 0; one test serves all rows.
+// An output that a launch may leave out is stored if its address is not 0. One test is enough for all rows.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
 // CHECK-LABEL: llvm.func @store

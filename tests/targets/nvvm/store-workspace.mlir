@@ -1,5 +1,5 @@
-// Of a workspace's numbers of rows whole blocks are written, as the copy engine brings them: those behind the last query,
-// too. A block that names its own end keeps it, since what lies behind may be another work item's.
+// Workspaces with one number per row are stored in whole blocks, as the copy engine reads them later, including rows behind the last
+// query. A block that names its own end keeps it, because another work item's rows may lie behind it.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
 !rows = !tile.block<query, 64>

@@ -1,5 +1,5 @@
-// Work items of sequences that lie one after the other: a row of blocks for each 64 tokens and one more a sequence, all heads
-// of it beside each other, the last ones first.
+// Work items of sequences that lie one after the other: a row block for each 64 tokens and one more for each sequence. All heads of a row
+// block are next to each other, and the last row blocks come first.
 // RUN: tesela-opt %s --pipe-assign-fragments --pipe-split-roles --pipe-place-buffers --pipe-lower-to-nvvm --canonicalize | FileCheck %s
 
 // CHECK-LABEL: llvm.func @items
@@ -9,7 +9,7 @@
 // CHECK: %[[ROWS:.*]] = arith.addi %[[BLOCKS]], %[[B]]
 // CHECK: %[[ITEMS:.*]] = arith.muli %[[ROWS]]
 // CHECK: arith.cmpi ult, %[[ITEM]], %[[ITEMS]]
-// The sequence is found by halving, in numbers that ascend: a step for each bit of the last sequence's number.
+// A binary search in ascending numbers finds the sequence: one step for each bit of the last sequence's number.
 // CHECK: %[[ROW:.*]] = arith.subi
 // CHECK: %[[LAST:.*]] = arith.subi %[[B]], %c1_i32
 // CHECK: %[[ZEROS:.*]] = "llvm.intr.ctlz"(%[[LAST]]) <{is_zero_poison = false}>
@@ -24,7 +24,7 @@
 // CHECK: %[[BEFORE:.*]] = arith.divui %[[TOKEN]], %c64_i32
 // CHECK: arith.addi %[[BEFORE]]
 // CHECK: scf.yield
-// What is before the first sequence lies behind every end.
+// A block in front of the first sequence is put behind every end.
 // CHECK: arith.select %{{.*}}, %{{.*}}, %c1073741824_i32
 tile.kernel @items(in %q: !tile.view<[1, H, ?, 64], f16>, out %o: !tile.view<[1, H, ?, 64], f16>, in %starts: !tile.view<[B + 1], i32>)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, persistent = true, output_buffer = true>} {

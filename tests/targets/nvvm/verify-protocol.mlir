@@ -1,8 +1,8 @@
-// Programs that keep the protocol; hand-written-forward.mlir is another, with persistent blocks.
+// Programs that keep the protocol. hand-written-forward.mlir is another one, with persistent thread blocks.
 // RUN: tesela-opt %s --split-input-file --pipe-verify-protocol | FileCheck %s
 
-// A channel that is used once needs no release, and the output goes over its buffer, of which a
-// warpgroup reads its own rows. Two products are in flight at once.
+// A channel that is used once needs no release, and the output lies over its buffer, of which a warpgroup reads only its own rows. Two
+// products are in flight at once.
 // CHECK-LABEL: tile.kernel @over
 tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>, %high: i32) {
   %rows = tile.work : !tile.block<query, 64>
@@ -55,7 +55,7 @@ tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 6
 
 // -----
 
-// What is received is what was sent: here how often a loop runs.
+// A received number is the one that was sent: here it says how often a loop runs.
 // CHECK-LABEL: tile.kernel @received
 tile.kernel @received(%q: !tile.view<[?, ?, ?, 64], f16>, %high: i32) {
   %rows = tile.work : !tile.block<query, 64>
@@ -87,7 +87,7 @@ tile.kernel @received(%q: !tile.view<[?, ?, ?, 64], f16>, %high: i32) {
 
 // -----
 
-// Parts of a use, each for a warpgroup, and turns.
+// Parts of a use, one for each warpgroup; and turns.
 // CHECK-LABEL: tile.kernel @parts
 tile.kernel @parts(%q: !tile.view<[?, ?, ?, 64], f16>, %high: i32) {
   %rows = tile.work : !tile.block<query, 128>
@@ -119,7 +119,7 @@ tile.kernel @parts(%q: !tile.view<[?, ?, ?, 64], f16>, %high: i32) {
 
 // -----
 
-// Without roles there is nothing to hold against each other.
+// Without roles there is nothing to compare.
 // CHECK-LABEL: tile.kernel @none
 tile.kernel @none() {
 }

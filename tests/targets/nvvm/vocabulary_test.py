@@ -1,8 +1,8 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The pipe dialect and the GPU target know nothing of attention: no word of it stands in their code.
-# Comments may say what the code is for. Arguments: the folders.
+# Checks that no word of attention stands in the code of the pipe dialect and of the GPU target, because they must
+# compile any kernel. Comments may say what the code is for. Arguments: the folders.
 
 import pathlib
 import re

@@ -12,8 +12,8 @@
 !outputs = !tile.tile<[64, 80], f32>
 !sums = !tile.tile<[64, 32], f32>
 
-// Elements of 8 bits are copied ahead like others, and widened from shared memory to shared memory. Of two tiles in a loop
-// each is read between its own barrier and the other's: none stands in front of a write.
+// Elements of 8 bits are copied ahead as others are, and widened from shared memory to shared memory. Each of two tiles in a loop is read
+// between its own barrier and that of the other: no barrier stands in front of a write.
 // STAGE-LABEL: tile.kernel @products
 // STAGE-DAG: %[[KEYS:.*]] = pipe.alloc : <2, [32, 64], f8E4M3FN>
 // STAGE-DAG: %[[VALUES:.*]] = pipe.alloc : <2, [32, 80], f8E4M3FN>
@@ -33,8 +33,8 @@
 // STAGE: pipe.write %[[V8]] to %[[V]]
 // STAGE-NEXT: pipe.barrier
 
-// A thread takes 16 elements: four words, eight pairs. The bits move to where bf16 has them, and 2^120 takes that back. What is
-// infinite times another number, and that times 0, is added: it is NaN where the element is.
+// A thread takes 16 elements: four words, eight pairs. The bits move to their places in bf16, and a multiplication by 2^120 undoes the
+// scaling. Then a product that is infinite only for NaN is multiplied by 0 and added: NaN where the element is NaN.
 // LOWER-LABEL: llvm.func @products
 // LOWER: scf.for
 // LOWER: ld.shared.v4.b32

@@ -38,15 +38,13 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   addLayout(command, options.layout, "bhsd or bshd: the layout of q, k and v in the file");
   addShape(command, options);
   command
-      ->add_option("--pass", options.pass,
-                   "forward, or a kernel of the backward pass: dq or dkdv")
+      ->add_option("--pass", options.pass, "forward, or a kernel of the backward pass: dq or dkdv")
       ->check(silent(CLI::IsMember({"forward", "dq", "dkdv"})))
       ->type_name("PASS")
       ->capture_default_str();
   command->add_option("--svg", options.svg, "Draw the mask with its tiles as SVG")
       ->check(path())
       ->type_name("FILE");
-  command->add_option("--png", options.png, "Draw it as PNG")->check(path())->type_name("FILE");
   command->add_flag("--json", options.json, "Print one JSON object with the kind of every tile");
 }
 

@@ -5,6 +5,8 @@
 #include "options/Options.h"
 #include "options/SharedOptions.h"
 
+#include "tesela/Check.h"
+
 namespace tesela::tool {
 namespace {
 
@@ -54,7 +56,8 @@ void addRun(CLI::App &app, RunOptions &options) {
   std::vector<CLI::Option *> ofRandomData = addShape(command, options);
   ofRandomData.push_back(
       command
-          ->add_option("--inputs", options.inputs, "normal, or numbers that are hard for a softmax: " + hardInputs)
+          ->add_option("--inputs", options.inputs,
+                       "normal, or numbers that are hard for a softmax: " + hardInputs)
           ->check(silent(CLI::IsMember(inputNames)))
           ->type_name("KIND")
           ->each([&options](const std::string &) { options.given.insert("--inputs"); })
@@ -62,7 +65,9 @@ void addRun(CLI::App &app, RunOptions &options) {
   for (CLI::Option *option : ofRandomData)
     option->group("Random data; a file of --input overrides these");
 
-  command->add_option("--scale", options.scale, "The softmax scale (default: 1/sqrt of the head dimension)")
+  command
+      ->add_option("--scale", options.scale,
+                   "The softmax scale (default: 1/sqrt of the head dimension)")
       ->type_name("NUMBER");
   command
       ->add_option("--dropout", options.dropout,
@@ -80,10 +85,9 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option(
-          "--cache-folder", options.cacheFolder,
-          "The folder of compiled kernels (default: $TESELA_CACHE_DIR, "
-          "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
+      ->add_option("--cache-folder", options.cacheFolder,
+                   "The folder of compiled kernels (default: $TESELA_CACHE_DIR, "
+                   "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
       ->type_name("FOLDER");
   command->add_flag("--no-cache", options.noCache, "Do not read or write the disk cache");
   command
@@ -94,10 +98,9 @@ void addRun(CLI::App &app, RunOptions &options) {
       ->capture_default_str();
   CLI::Option *noCheck =
       command->add_flag("--no-check", options.noCheck, "Do not check against the reference");
-  CLI::Option *verify = command
-                            ->add_flag("--verify", options.verify,
-                                       "Check at most 1024 rows of the first launch")
-                            ->excludes(noCheck);
+  CLI::Option *verify =
+      command->add_flag("--verify", options.verify, "Check at most 1024 rows of the first launch")
+          ->excludes(noCheck);
   command
       ->add_flag("--gradients", options.gradients,
                  "Run both passes; check and time the gradients of q, k and v")
@@ -118,8 +121,9 @@ void addRun(CLI::App &app, RunOptions &options) {
           "random offsets (default: end with --page, else begin)")
       ->check(silent(CLI::IsMember({"begin", "end", "given"})))
       ->type_name("WHERE");
-  command->add_flag("--split", options.split,
-                    "Split the keys of a sequence among several work items (with --ragged or --page)");
+  command->add_flag(
+      "--split", options.split,
+      "Split the keys of a sequence among several work items (with --ragged or --page)");
   CLI::Option *cache =
       command
           ->add_option("--cache", options.cache,

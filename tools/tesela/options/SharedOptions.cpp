@@ -74,8 +74,7 @@ void addHeadDimensions(CLI::App *command, int64_t &headDim, std::optional<int64_
       ->check(headDimension())
       ->capture_default_str();
   command
-      ->add_option("--head-dim-v", headDimV,
-                   "Head dimension of v and o (default: as --head-dim)")
+      ->add_option("--head-dim-v", headDimV, "Head dimension of v and o (default: as --head-dim)")
       ->type_name("N")
       ->check(headDimension());
 }

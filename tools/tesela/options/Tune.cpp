@@ -49,10 +49,9 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
       ->type_name("N")
       ->capture_default_str();
   command
-      ->add_option(
-          "--cache-folder", options.cacheFolder,
-          "The folder of stored schedules (default: $TESELA_CACHE_DIR, "
-          "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
+      ->add_option("--cache-folder", options.cacheFolder,
+                   "The folder of stored schedules (default: $TESELA_CACHE_DIR, "
+                   "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
       ->type_name("FOLDER");
   command->add_flag("--no-cache", options.noCache, "Do not store the result");
   command->add_option("--table", options.table, "Also add the result to this table of records")

@@ -13,8 +13,8 @@
 
 namespace tesela {
 
-/// The derivatives of `variant`, which is parsed from `text` and has no `const` parameters any
-/// more. Error: Code::unsupported where a derivative is larger than a text of the language may be.
+/// The derivatives of `variant`, which was parsed from `text` and must have no `const` parameters
+/// left. Error: Code::unsupported if a derivative is larger than a text of the language may be.
 Result<VariantGradient> gradientOf(const Variant &variant, std::string_view text);
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- KeptCells.h - What a mask keeps of a sequence ------------*- C++ -*-===//
+//===- KeptCells.h - The kept pairs of a sequence's cells -------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -14,28 +14,28 @@
 
 namespace tesela {
 
-/// The analysis of a variant's mask for pieces of a sequence, not for a kernel's tiles: the square
-/// of queries and keys in cells of one size, each empty, full or partial. It is made once for a
-/// text, and asked for each launch. Not from several threads at once.
+/// The analysis of a variant's mask for parts of a sequence, not for a kernel's tiles. It divides
+/// the square of queries and keys into cells of one size, each empty, full or partial. It is
+/// created once for a variant and used for each launch, by one thread at a time.
 class CellAnalysis {
 public:
-  /// Cells are `cell` queries by `cell` keys, kernels have tiles of `tile` by `tile`. Fails only by
-  /// a defect.
+  /// A cell has `cell` queries and `cell` keys. Kernels have tiles of `tile` by `tile`. Fails only
+  /// if there is a bug.
   static Result<std::unique_ptr<CellAnalysis>> create(const Variant &variant, int64_t cell,
                                                       int64_t tile);
   ~CellAnalysis();
 
-  /// The numbers of the parameters that decide what is kept.
+  /// The numbers of the parameters on which the kept pairs depend.
   const std::vector<size_t> &deciding() const { return deciding_; }
 
-  /// Whether batches, or heads, may keep different pairs, or their number decides.
+  /// Whether the kept pairs may differ between batches, or between heads.
   bool tellsBatches() const { return tellsBatches_; }
   bool tellsHeads() const { return tellsHeads_; }
 
-  /// Calls work(0) to work(items - 1), from any threads, and returns when all are done.
+  /// Calls work(0) to work(items - 1), on any threads, and returns when all are done.
   using InParallel = std::function<Status(int64_t items, const std::function<void(int64_t)> &work)>;
-  /// Of each cell, row after row of queries: the sum of its work over batches and heads, as
-  /// CellCounts has it. `rows` and `columns` are how many cells there are.
+  /// For each cell, row after row of queries: the sum of its work over batches and heads, in the
+  /// units of CellCounts. `rows` and `columns` are set to the number of cells.
   Status count(const Bindings &bindings, const InParallel &inParallel, int64_t &rows,
                int64_t &columns, std::vector<uint32_t> &work);
 

@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.h - What a tuner may try --------------*- C++ -*-===//
+//===- ScheduleCandidates.h - Schedules that a tuner may try ----*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -10,27 +10,27 @@
 
 namespace tesela {
 
-/// A kernel, a launch that its schedule should suit, and the machine.
+/// A kernel, a launch for which a schedule is sought, and the machine.
 struct CandidateRequest {
-  /// Choices that its schedule names are kept in every candidate.
+  /// Every candidate keeps the fields that its schedule names.
   KernelSpecification specification;
-  /// The extents, and a value for each parameter of the variant, captured tensors in host memory.
+  /// The extents, and a value for each parameter of the variant. Captured tensors in host memory.
   Bindings bindings;
-  int processors = 0; ///< multiprocessors, or the host's threads; 0: what the chip's table says
+  int processors = 0; ///< multiprocessors, or threads of the host; 0: from the chip's table
 };
 
 struct ScheduleCandidate {
-  /// Every choice, as overrides: KernelSpecification::schedule = this gives this schedule, whatever
-  /// the heuristic of some version chooses.
+  /// Every field, as overrides. As KernelSpecification::schedule it gives this schedule, whatever
+  /// the heuristic of another version chooses.
   std::string schedule;
-  /// The cost model's time of the launch. Good for an order, not for more.
+  /// The time of the launch by the cost model. Use it only to order candidates.
   double predictedMilliseconds = 0;
-  bool isHeuristic = false; ///< what compile() would choose
+  bool isHeuristic = false; ///< the schedule that compile() would choose
 };
 
-/// The schedules that the target's verifier accepts, the fastest by the cost model first; the
-/// heuristic's is among them. Fails where compile() would fail before it makes code. From any
-/// thread.
+/// The schedules that the target's verifier accepts, ordered by the cost model, the fastest first.
+/// The heuristic's schedule is among them. Fails if compile() would fail before it makes code. May
+/// be called from any thread.
 Result<std::vector<ScheduleCandidate>> scheduleCandidates(const CandidateRequest &request);
 
 } // namespace tesela

@@ -1,4 +1,4 @@
-//===- SimpleSchedule.h - The kernel that is there soonest ------*- C++ -*-===//
+//===- SimpleSchedule.h - The kernel that is ready soonest ------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -11,10 +11,10 @@
 
 namespace tesela {
 
-/// Overrides that give `specification` the kernel with the least code: it is compiled and assembled
-/// in a half to a fifth of the time that the heuristic's takes, and is slower. "": there is none
-/// that is worth it: on the host, for other templates than attention's, and for heads wider than
-/// 256.
+/// Overrides that give `specification` the kernel with the least code. It is compiled and assembled
+/// in a half to a fifth of the time of the heuristic's kernel, and is slower. "" if there is no
+/// such kernel, or it is not worth it: on the host, for templates other than attention, and for
+/// heads wider than 256.
 std::string simpleSchedule(const KernelSpecification &specification);
 
 } // namespace tesela

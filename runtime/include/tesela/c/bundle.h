@@ -83,12 +83,12 @@ typedef struct tesela_bundle_target {
 TESELA_API tesela_code tesela_bundle_target_describe(const tesela_bundle *bundle, size_t index,
                                                      tesela_bundle_target *target);
 
-/* The kernel of the bundle at `path` (as for tesela_bundle_read) for the context's device: that of
- * the newest target that runs there. Files are held against the digests in the manifest.
- * TESELA_NOT_FOUND where no target runs on the device; the sentence lists those that the bundle
- * has. Neither cache is looked at. On success *kernel must be given to tesela_kernel_destroy.
+/* Loads a kernel from the bundle at `path` (see tesela_bundle_read) for the context's device. If
+ * several targets run there, takes the newest. Files are checked against the manifest's digests.
+ * TESELA_NOT_FOUND: no target runs on the device; the message lists the bundle's targets. The
+ * caches are not used. On success give *kernel to tesela_kernel_destroy.
  *
- * Digests show damage, not intent: a bundle is code, to be loaded from where programs are. */
+ * Digests detect damage, not malice. A bundle is code: load only bundles whose source you trust. */
 TESELA_API tesela_code tesela_bundle_load(tesela_context *context, const char *path,
                                           tesela_kernel **kernel);
 

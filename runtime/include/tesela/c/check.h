@@ -1,4 +1,4 @@
-/*===- check.h - Is a result right? -----------------------------*- C -*-===*\
+/*===- check.h - References and comparisons ---------------------*- C -*-===*\
 |* Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.       *|
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                   *|
 \*===--------------------------------------------------------------------===*/
@@ -18,7 +18,7 @@ extern "C" {
 typedef struct tesela_reference tesela_reference; /* the result that a launch should give */
 
 /* By interpreting the variant on the host. o and lse are ignored and may be NULL. `threads` 0:
- * as many as the hardware has. On success give *reference to tesela_reference_destroy. */
+ * one for each usable processor. On success give *reference to tesela_reference_destroy. */
 TESELA_API tesela_code tesela_reference_on_host(const tesela_kernel_options *options,
                                                 const tesela_tensor_arguments *arguments,
                                                 int threads, tesela_reference **reference);
@@ -95,8 +95,8 @@ typedef struct tesela_outside_reads {
 typedef struct tesela_reads tesela_reads; /* a list, by tensor and axis */
 
 /* Interprets the variant for every pair and lists the reads outside of captured tensors that
- * influence the result. o and lse are ignored and may be NULL. `threads` 0: as many as the
- * hardware has. On success give *reads to tesela_reads_destroy. A correct variant usually has an
+ * influence the result. o and lse are ignored and may be NULL. `threads` 0: one for each usable
+ * processor. On success give *reads to tesela_reads_destroy. A correct variant usually has an
  * empty list. */
 TESELA_API tesela_code tesela_check_reads(const tesela_kernel_options *options,
                                           const tesela_tensor_arguments *arguments, int threads,

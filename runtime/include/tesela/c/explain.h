@@ -21,7 +21,7 @@ typedef struct tesela_explain_arguments {
   int64_t kv_length;                  /* keys */
   const tesela_parameter *parameters; /* captured tensors lie in host memory */
   size_t parameter_count;
-  int threads; /* how many do the work; 0: as many as the hardware has */
+  int threads; /* how many do the work; 0: one for each usable processor */
 } tesela_explain_arguments;
 
 typedef struct tesela_explanation tesela_explanation;

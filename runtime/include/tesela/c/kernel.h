@@ -192,10 +192,10 @@ TESELA_API tesela_code tesela_kernel_parameter(const tesela_kernel *kernel, size
  *   lse  [batch, heads,    length]                  written: f32, natural logarithm, contiguous;
  *                                                   NULL: not written
  *
- * heads is a multiple of kv_heads. The last stride is 1. On a GPU the address and the other strides
- * are multiples of 16 bytes. Strides of extents of 1 are ignored. k and v may repeat heads or
- * batches with a stride of 0. If batch or length is 0, nothing is launched. If kv_length is 0, O =
- * 0 and LSE = -inf. */
+ * q, k, v and o have the kernel's input type. heads is a multiple of kv_heads. The last stride is
+ * 1. The address and other strides are multiples of 16 bytes on a GPU, of an element on the host.
+ * Strides of extents of 1 are ignored. k and v may repeat heads or batches with a stride of 0. If
+ * batch or length is 0, nothing is launched. If kv_length is 0, o is 0 and lse is -inf. */
 
 /* A view [batch, heads, length, head_dim] in the device's memory. Its extents are in
  * tesela_launch_arguments. Strides are in elements and may describe any order of the axes in

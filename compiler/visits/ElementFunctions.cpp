@@ -1,8 +1,8 @@
-//===- Lanes.cpp - The arithmetic of a kernel's IR, evaluated ---*- C++ -*-===//
+//===- ElementFunctions.cpp - The arithmetic of a kernel's IR, evaluated --===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-#include "visits/Lanes.h"
+#include "visits/ElementFunctions.h"
 
 #include "attn/Arithmetic.h"
 #include "attn/Attn.h"
@@ -26,7 +26,7 @@ int64_t whole(int64_t value) { return value; }
 int64_t wrapped32(int64_t value) { return int32_t(value); }
 int64_t wrapped1(int64_t value) { return value & 1; }
 
-/// A loop for each number of operands, and for what operands and results are.
+/// A loop for each number of operands, and for each type of operands and results.
 template <auto f, auto wrap> void integers1(Scalar *r, const Scalar *const *o, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
     r[i].integer = wrap(f(o[0][i].integer));
@@ -64,19 +64,19 @@ void selectNumbers(Scalar *r, const Scalar *const *o, int64_t count) {
     r[i].number = o[0][i].integer ? o[1][i].number : o[2][i].number;
 }
 
-/// `f` wraps as `type` does.
-template <auto f> LaneFunction integers1(Type type) {
+/// The function whose results wrap like `type`.
+template <auto f> ElementFunction integers1(Type type) {
   return type.isInteger(1)    ? integers1<f, wrapped1>
          : type.isInteger(32) ? integers1<f, wrapped32>
                               : integers1<f, whole>;
 }
-template <auto f> LaneFunction integers2(Type type) {
+template <auto f> ElementFunction integers2(Type type) {
   return type.isInteger(1)    ? integers2<f, wrapped1>
          : type.isInteger(32) ? integers2<f, wrapped32>
                               : integers2<f, whole>;
 }
 
-LaneFunction comparisonOf(arith::CmpIPredicate predicate) {
+ElementFunction comparisonOf(arith::CmpIPredicate predicate) {
   using Predicate = arith::CmpIPredicate;
   switch (predicate) {
   case Predicate::eq:
@@ -91,7 +91,7 @@ LaneFunction comparisonOf(arith::CmpIPredicate predicate) {
     return integers2<[](int64_t a, int64_t b) { return int64_t(a > b); }, whole>;
   case Predicate::sge:
     return integers2<[](int64_t a, int64_t b) { return int64_t(a >= b); }, whole>;
-  case Predicate::ult: // of i32
+  case Predicate::ult: // the operands are i32
     return integers2<[](int64_t a, int64_t b) { return int64_t(uint32_t(a) < uint32_t(b)); },
                      whole>;
   case Predicate::ule:
@@ -107,8 +107,8 @@ LaneFunction comparisonOf(arith::CmpIPredicate predicate) {
   return nullptr;
 }
 
-/// With NaN all are false but "not equal", which the language has unordered.
-LaneFunction comparisonOf(arith::CmpFPredicate predicate) {
+/// With NaN all comparisons are false, except "not equal", which is unordered in the language.
+ElementFunction comparisonOf(arith::CmpFPredicate predicate) {
   using Predicate = arith::CmpFPredicate;
   switch (predicate) {
   case Predicate::OEQ:
@@ -132,12 +132,12 @@ LaneFunction comparisonOf(arith::CmpFPredicate predicate) {
 
 } // namespace
 
-LaneFunction laneFunctionOf(Operation &op) {
+ElementFunction elementFunctionOf(Operation &op) {
   if (op.getNumResults() != 1)
     return nullptr;
   Type type = op.getResult(0).getType();
-  // Sums are of unsigned numbers, which wrap.
-  return TypeSwitch<Operation *, LaneFunction>(&op)
+  // Sums are computed in unsigned numbers, for which C++ defines wrapping.
+  return TypeSwitch<Operation *, ElementFunction>(&op)
       // Integers
       .Case([&](arith::AddIOp) {
         return integers2<[](uint64_t a, uint64_t b) { return int64_t(a + b); }>(type);
@@ -148,7 +148,7 @@ LaneFunction laneFunctionOf(Operation &op) {
       .Case([&](arith::MulIOp) {
         return integers2<[](uint64_t a, uint64_t b) { return int64_t(a * b); }>(type);
       })
-      .Case([&](arith::DivSIOp) { // by constants
+      .Case([&](arith::DivSIOp) { // the divisors are constants
         return integers2<[](int64_t a, int64_t b) { return a / b; }>(type);
       })
       .Case([&](arith::DivUIOp) {
@@ -207,7 +207,7 @@ LaneFunction laneFunctionOf(Operation &op) {
       .Case([&](math::AbsFOp) { return numbers1<[](float a) { return std::fabs(a); }>; })
       .Case([&](math::SqrtOp) { return numbers1<[](float a) { return std::sqrt(a); }>; })
       .Case([&](math::FloorOp) { return numbers1<[](float a) { return std::floor(a); }>; })
-      // Scores may have them; masks have been expanded.
+      // Only scores have them: in masks they have been expanded.
       .Case([&](math::ExpOp) {
         return numbers1<[](float a) {
           FloatArithmetic exact;
