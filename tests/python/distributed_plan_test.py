@@ -55,8 +55,9 @@ def test_cells(case: Case, cell: int) -> None:
     area = lengths[:, None] * lengths[None, :]
     all_of_cell = of_cells.sum((3, 5)) == area
     work = plan.work_of_cells
-    assert ((work > 0) >= some.any(1).any(0)).all(), "a cell that is needed counts as empty"
-    # A full cell counts twice in each head, so that no head can be claimed full by mistake.
+    has_pairs = some.any(1).any(0)
+    assert torch.equal(work > 0, has_pairs), "needed cells count as empty, or empty ones as work"
+    # A full cell counts 2 for each head, so that a head that is wrongly called full is found.
     most = (some.int() + all_of_cell.int()).sum((0, 1))
     if cell == 1:
         assert torch.equal(work.long(), most.long())
