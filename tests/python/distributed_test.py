@@ -67,9 +67,9 @@ def attend(
     axes: str = "bhsd",
     divides: bool = False,
 ) -> list[Tensor]:
-    """On each rank: the whole result, logarithms and gradients, gathered, and of the parameters.
+    """On each rank: the gathered result, logarithms and gradients, and the parameters' gradients.
 
-    With ``divides`` a range is divided wherever some of its queries need not wait.
+    With ``divides``, a range is divided if some of its queries need only keys of their rank.
     """
     case = CASES[number]
     parameters = case.parameters()
@@ -142,7 +142,7 @@ def test_variants(ranks: Ranks, number: int) -> None:
 def test_queries_that_need_not_wait(
     ranks: Ranks, size: int, variant: str, dtype: torch.dtype
 ) -> None:
-    """Ranges are divided; with uneven ones keys come once more for the backward pass."""
+    """Ranges are divided. With uneven ranges, keys are sent again for the backward pass."""
     number = number_of(variant)
     for layout in ("contiguous", UNEVEN[size]):
         arguments = (number, layout, "gather", dtype, (HEADS, KV_HEADS), "bhsd", True)
