@@ -22,7 +22,7 @@ namespace tesela::python {
 
 namespace {
 
-/// Sets of cells, which lie beside each other in memory.
+/// Sets of cells, in one block of memory.
 class CellSets {
 public:
   CellSets(size_t sets, size_t cells)
@@ -32,7 +32,7 @@ public:
     ends[set].first = std::min(ends[set].first, cell / 64);
     ends[set].second = std::max(ends[set].second, cell / 64 + 1);
   }
-  /// Adds a set of `others`.
+  /// Adds the cells of a set of `others`.
   void add(size_t set, const CellSets &others, size_t other) {
     auto [first, end] = others.ends[other];
     for (size_t i = first; i < end; ++i)
@@ -48,7 +48,7 @@ public:
       count += std::popcount(others.words[other * width + i] & ~words[set * width + i]);
     return count;
   }
-  /// How many cells of a set have another owner than `owner`.
+  /// The number of a set's cells that are not owned by `owner`.
   long ofOthers(size_t set, const std::vector<size_t> &owners, size_t owner) const {
     long count = 0;
     auto [first, end] = ends[set];
@@ -61,7 +61,7 @@ public:
 private:
   size_t width; ///< words of a set
   std::vector<uint64_t> words;
-  std::vector<std::pair<size_t, size_t>> ends; ///< all words of a set with cells lie between
+  std::vector<std::pair<size_t, size_t>> ends; ///< a set's cells are in words [first, second)
 };
 
 /// The work of each pair of a cell of queries and a cell of keys.
@@ -90,7 +90,7 @@ public:
     };
     size_t first = 0;
     for (; first + several <= cells; first += several)
-      // Most cells of most masks are empty, and a few instructions skip several of them.
+      // Most cells of most masks are empty, so several are tested at once.
       if (std::accumulate(of + first, of + first + several, uint32_t(0), std::bit_or()))
         look(first, first + several);
     look(first, cells);

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Library variants for a sequence that is split, each with a reference in PyTorch."""
+"""Library variants for a sequence that is split, each with a reference in PyTorch; its tensors."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ from torch_tools import random
 
 LENGTH = 150
 BATCH, HEADS, KV_HEADS, HEAD_DIM = 2, 4, 2, 16
+
+UNEVEN: dict[int, list[list[tuple[int, int]]]] = {
+    2: [[(0, 31), (100, 101)], [(31, 100), (101, LENGTH)]],
+    3: [[(140, LENGTH), (0, 1)], [], [(1, 140)]],
+    4: [[], [(0, 33), (34, 90)], [(33, 34), (90, 91)], [(91, LENGTH)]],
+}
+"""Ranges with arbitrary ends. With three and four ranks, one rank has no token."""
 
 
 def _uniform(*shape: int) -> Tensor:
@@ -132,3 +139,17 @@ CASES = [
     ),
     Case("off_by_one", "off_by_one", mask=_causal, sink=lambda p: torch.zeros(HEADS)),
 ]
+
+
+def dense(dtype: torch.dtype, heads: int = HEADS, kv_heads: int = KV_HEADS) -> list[Tensor]:
+    """q, k, v, and the gradients of the result and of the logarithms."""
+    shapes = ((heads, HEAD_DIM), (kv_heads, HEAD_DIM), (kv_heads, HEAD_DIM), (heads, HEAD_DIM))
+    found = [
+        random(BATCH, h, LENGTH, d, seed=seed, dtype=dtype)
+        for seed, (h, d) in enumerate(shapes, start=1)
+    ]
+    return [*found, random(BATCH, heads, LENGTH, seed=9, dtype=torch.float32)]
+
+
+def number_of(variant: str) -> int:
+    return next(number for number, case in enumerate(CASES) if case.variant == variant)

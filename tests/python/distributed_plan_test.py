@@ -101,7 +101,7 @@ def test_texts_with_global_positions(name: str) -> None:
             "i(t: i32[of_Hkv, Sq], u: i32[N], first_hkv: i32, first_k: i32) "
             "{ mask = u[t[(hkv + first_hkv), q]] > (k + first_k) }",
         ),
-        # Not by a view: read elsewhere as well, and one that may have a gradient.
+        # No views: one tensor is also read at other positions, the other may have a gradient.
         (
             "i(t: i32[Sk]) { mask = t[k] > t[k / 2] }",
             "i(t: i32[of_Sk], first_k: i32) { mask = t[(k + first_k)] > t[(k + first_k) / 2] }",
@@ -117,7 +117,7 @@ def test_texts_with_global_positions(name: str) -> None:
     ],
 )
 def test_captured_tensors_at_positions(whole: str, part: str) -> None:
-    """Those of whole numbers that are read at the query or the key come as views of the part."""
+    """Tensors of i32 and bool that are read at q or k itself are passed as views of the part."""
     found = placed(tesela.variant(f"attention {whole}"))
     assert found.text == f"attention {part}"
     assert found.variant.warnings == ""
@@ -135,7 +135,7 @@ def test_views_of_captured_tensors() -> None:
 @pytest.mark.parametrize("scheme", ["gather", "ring"])
 @pytest.mark.parametrize("layout", ["contiguous", "zigzag", "striped"])
 def test_steps(layout: str, scheme: str) -> None:
-    """Each row has one first kernel, and what a rank sends is what the other one receives."""
+    """Each row has one first kernel. A rank sends exactly what the other one receives."""
     plan = tesela.distributed.plan(
         "documents_causal",
         length=512,
@@ -172,7 +172,7 @@ def test_steps(layout: str, scheme: str) -> None:
 
 
 def test_queries_that_need_not_wait_are_computed_first() -> None:
-    """Where that is worth a launch; the others' keys are copied beside few of the rank's own."""
+    """Ranges are divided if that is worth a launch. Then few of the rank's own keys are copied."""
 
     def steps(length: int) -> tuple[Step, ...]:
         plan = tesela.distributed.plan(

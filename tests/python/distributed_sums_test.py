@@ -14,7 +14,7 @@ BF16 = torch.bfloat16
 
 
 def empty(length: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """What nobody has written yet."""
+    """Gradients of keys and values that are not written yet: NaN."""
     shape = (1, 2, length)
     k, v = torch.full((*shape, 4), torch.nan), torch.full((*shape, 6), torch.nan)
     return k.to(dtype), v.to(dtype)
@@ -28,7 +28,7 @@ def ones(length: int, of: float, dtype: torch.dtype = BF16) -> tuple[Tensor, Ten
 @pytest.mark.parametrize("dtype", [BF16, torch.float32])
 @pytest.mark.parametrize("seed", range(20))
 def test_sums(seed: int, dtype: torch.dtype) -> None:
-    """Ranges that overlap in any way, some written by a kernel and some added."""
+    """Ranges overlap in any way. Some are written by a kernel and some are added."""
     generator = torch.Generator().manual_seed(seed)
     tensors = empty(LENGTH, dtype)
     sums = Sums(*tensors)

@@ -52,7 +52,7 @@ def planned(name: str, scheme: str, device: str) -> tuple[Any, dict[str, Any]]:
         parameters["id"] = (torch.arange(LENGTH, device=device) // 700).int()[None]
     if name == "sliding_window":
         parameters["window"] = 300
-    machine = Machine(launch=0.0)  # ranges are divided wherever some queries need not wait
+    machine = Machine(launch=0.0)  # divides each range with queries that need only own keys
     plan = tesela.distributed.plan(
         name, length=LENGTH, scheme=scheme, heads=HEADS, machine=machine, **parameters
     )
@@ -65,7 +65,7 @@ def step(own: list[Tensor], grad: Tensor, plan: Any, parameters: dict[str, Any])
 
 
 def differences(name: str, scheme: str, device: str) -> list[float]:
-    """Of the result and the gradients of one GPU, relative to their norms."""
+    """The differences from one GPU's result and gradients, relative to their norms."""
     plan, parameters = planned(name, scheme, device)
     q, k, v, grad = dense(1, device)
     whole = [each.requires_grad_() for each in (q, k, v)]
@@ -80,7 +80,7 @@ def differences(name: str, scheme: str, device: str) -> list[float]:
 
 
 def captured(name: str, scheme: str, is_training: bool, device: str) -> list[float]:
-    """What a graph computes of other numbers than those at its capture, beside an eager call."""
+    """The differences between a graph, replayed with new numbers, and an eager call."""
     plan, parameters = planned(name, scheme, device)
     *own, grad = (plan.shard(each) for each in dense(1, device))
     own = [each.requires_grad_(is_training) for each in own]
@@ -98,7 +98,7 @@ def captured(name: str, scheme: str, is_training: bool, device: str) -> list[flo
     torch.cuda.current_stream().wait_stream(side)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    # Another thread of NCCL's asks for events meanwhile.
+    # A thread of NCCL queries events during the capture.
     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
         results = call()
     with torch.no_grad():

@@ -71,7 +71,7 @@ class Simulation:
         return run(False) + (run(True) if is_training else 0)
 
     def early(self):
-        """By rank the share of its work that waits for no keys, and the tokens whose keys are copied beside others'."""
+        """For each rank: the share of its work that needs no other rank's keys, and the own tokens whose keys are copied."""
         from tesela.distributed._layout import overlap, tokens
         from tesela.distributed._waiting import parts_of
 

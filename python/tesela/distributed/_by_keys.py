@@ -1,11 +1,11 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Keys come to the queries: "gather", all that are needed at once, and "ring", rank by rank.
+"""Schemes that move keys: "gather" sends all that are needed at once, "ring" rank by rank.
 
-Kernels that need none of the keys under way run meanwhile. The gradients of keys go the other way:
-each rank sums what its queries add and sends that to the keys' owners, while its next kernels run;
-an owner adds what comes in the order of steps. So the same call gives the same bits, where the
-kernels do.
+Meanwhile kernels run that need none of the keys being sent. The gradients of keys move the other
+way. Each rank sums the gradients from its queries (``_key_gradients.py``) and sends the sums to the
+keys' owners while its next kernels run. An owner adds them in the order of steps, so the same call
+gives the same bits, if the kernels do.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _DENSE = 5
-"""q, k, v, the result and its logarithms, among what the backward pass needs."""
+"""The tensors for the backward pass begin with these five: q, k, v, the result, its logarithms."""
 
 
 class _Arriving:
@@ -43,7 +43,15 @@ class _Arriving:
     def __init__(
         self, plan: Plan, step: Step, k: Tensor, v: Tensor, came: Sequence[Tensor] | None
     ) -> None:
-        """``came``: what came of other ranks before; None: it is sent now."""
+        """Starts to receive, unless the keys are there already.
+
+        Args:
+            plan: the plan.
+            step: the step whose keys are needed.
+            k: this rank's own keys.
+            v: this rank's own values.
+            came: the messages of the other ranks, if they came before; None: they are sent now.
+        """
         self._step, self._own = step, (k, v)
         self._pending: Pending | None = None
         if came is None:
@@ -57,11 +65,12 @@ class _Arriving:
         self._of_rank = {rank: _unpacked(flat, k, v) for (rank, _), flat in others}
         self._joined: list[Tensor] = []
         if len(step.order) > 1:
-            # Own keys are copied beside them while they come.
+            # This rank's own keys are copied while the other keys arrive.
             self._joined = [_with_length(x, step.keys) for x in self._own]
             self._copy(of_own=True)
 
     def _copy(self, of_own: bool) -> None:
+        """Copies the own keys, or those of other ranks, into the joined tensors."""
         begin = 0
         for rank, place in self._step.order:
             end = begin + place.stop - place.start
@@ -73,7 +82,7 @@ class _Arriving:
             begin = end
 
     def wait(self) -> tuple[Tensor, Tensor]:
-        """The step's keys and values, in ascending order of position."""
+        """Waits. Gives the step's keys and values, in ascending order of position."""
         if self._pending is not None:
             self._pending.wait()
         if self._joined:
@@ -86,7 +95,7 @@ class _Arriving:
 
 
 class _Returning:
-    """The gradients of a step's keys, on their way to the keys' owners."""
+    """The gradients of a step's keys while they are sent to the keys' owners."""
 
     def __init__(
         self, plan: Plan, step: Step, sums: dict[int, tuple[Tensor, Sums]], k: Tensor, v: Tensor
@@ -105,7 +114,7 @@ class _Returning:
         self._pending = exchange(plan.group, sends, self._came)
 
     def add_to(self, of_own: Sums) -> None:
-        """Adds what came, in the order of ranks."""
+        """Waits. Adds the received gradients to the own keys' sums, in the order of ranks."""
         self._pending.wait()
         for (_, places), (_, flat) in zip(self._step.sends, self._came, strict=True):
             begin = 0
@@ -158,7 +167,14 @@ class ByKeys:
     def _arriving(
         self, steps: Sequence[Step], k: Tensor, v: Tensor, came: Sequence[Tensor] | None = None
     ) -> Iterator[tuple[Step, Tensor, Tensor, _Arriving]]:
-        """Each step with its keys and values; the next ones are under way meanwhile."""
+        """Gives each step with its keys and values. The next step's are received meanwhile.
+
+        Args:
+            steps: the steps.
+            k: this rank's own keys.
+            v: this rank's own values.
+            came: the messages of the other ranks, if they were kept; None: they are sent now.
+        """
 
         def begin(number: int) -> _Arriving:
             step = steps[number]
@@ -180,7 +196,7 @@ class ByKeys:
         q, k, v = (_readable(each) for each in (q, k, v))
         out = new_output(q, v.shape[3])
         lse = q.new_empty(q.shape[:3], dtype=torch.float32)
-        partials: dict[int, tuple[int, Partials]] = {}  # with where the group's rows begin
+        partials: dict[int, tuple[int, Partials]] = {}  # with the first row of the group
         came: list[Tensor] = []
         for step, keys, values, arrived in self._arriving(self._steps, k, v):
             came += arrived.came
@@ -199,7 +215,7 @@ class ByKeys:
                 joined.add(each.queries.start - begin, of_part, lse_of_part)
         for _, joined in partials.values():
             joined.finish()
-        # The empty one says that keys are kept, where none came.
+        # The empty tensor marks that keys are kept, even if none came.
         kept = (k.new_empty(0), *came) if self._keeps else ()
         return out, lse, (q, k, v, out, lse, *kept)
 
@@ -216,7 +232,10 @@ class ByKeys:
                         )
 
     def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
-        """What the backward pass needs, of what each rank has; keys come once more."""
+        """The tensors for the backward pass, from what each rank has.
+
+        They have no keys of other ranks, so these are sent again in the backward pass.
+        """
         return (*(_readable(each) for each in (q, k, v)), out, lse)
 
     def backward(
@@ -227,7 +246,7 @@ class ByKeys:
         grad_of_lse: Tensor | None,
         is_needed: bool,
     ) -> tuple[list[Tensor | None], list[Tensor]]:
-        """The gradients of q, k and v, and of the trained parameters."""
+        """The gradients of q, k and v, and those of the trained parameters."""
         q, k, v, out, lse = kept[:_DENSE]
         came = kept[_DENSE + 1 :] if len(kept) > _DENSE else None
         if grad is None:
@@ -237,7 +256,8 @@ class ByKeys:
         sums_of_q: dict[int, tuple[int, Rows]] = {}
         of_own = Sums(torch.empty_like(k), torch.empty_like(v))
         returning: _Returning | None = None
-        # Where keys were kept, those of others come first: their gradients travel beside the rest.
+        # If keys were kept, the step with other ranks' keys is first. Then the gradients of these
+        # keys are sent while the other step's kernels run.
         steps = self._steps if came is None else self._steps[::-1]
         for step, keys, values, _ in self._arriving(steps, k, v, came):
             messages = self._messages(step, k, v)
@@ -279,7 +299,7 @@ class ByKeys:
         return [dq, *of_own.finish()], of_parameters
 
     def _messages(self, step: Step, k: Tensor, v: Tensor) -> dict[int, tuple[Tensor, Sums]]:
-        """For each owner of a step's keys what is sent to it: flat, and as sums of gradients."""
+        """For each owner of a step's keys: its message, and the sums of gradients in it."""
         rank = self._plan._own_rank()
         found = {}
         for owner, ranges in step.receives:
@@ -290,7 +310,7 @@ class ByKeys:
 
 
 def _key_parts(step: Step, messages: dict[int, tuple[Tensor, Sums]], of_own: Sums) -> list[KeyPart]:
-    """To whose sums the gradients of a step's keys are added, and where."""
+    """For each part of a step's keys: the sums that get its gradients, and the places in them."""
     parts: list[KeyPart] = []
     begin = 0
     for owner, place in step.order:

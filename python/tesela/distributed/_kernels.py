@@ -78,12 +78,12 @@ def backward(
     """The gradients of q, k and v from these pairs. Adds those of parameters to ``sums``.
 
     Args:
-        call: see ``forward``.
-        part: see ``forward``.
-        dense: over these queries and keys.
-        is_needed: whether q, k or v need gradients.
-        sums: of the parameters' gradients.
-        into: where the gradients of q, k and v are written; None: a new tensor.
+        call: as in ``forward``.
+        part: as in ``forward``.
+        dense: the tensors for these queries and keys.
+        is_needed: whether gradients of q, k or v are needed.
+        sums: the sums of the parameters' gradients.
+        into: tensors for the gradients of q, k and v; None: a new tensor.
     """
     request = _request(call, part, dense[1], dense[2])
     gradients = launch_backward(*dense, request, into) if is_needed else None

@@ -1,9 +1,9 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Sums of the gradients of keys and values: of a rank's own, and of those that go to an owner.
+"""Sums of the gradients of keys and values, for a rank's own keys and for messages to owners.
 
-A kernel writes them where they are needed, in the type of the keys, if no other has written there.
-Where several add to a key, its sum is float32 until it is finished.
+A kernel writes its gradients directly into these tensors, in the type of the keys, if no kernel has
+written there before. If several gradients are added, the sum is float32 until it is finished.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class _Written:
         self.add(begin, end)
 
     def among(self, begin: int, end: int) -> list[slice]:
-        """The parts of the range that were written."""
+        """The parts of the range that have been written."""
         parts = [slice(max(low, begin), min(high, end)) for low, high in self._ends]
         return [part for part in parts if part.start < part.stop]
 
     def add(self, begin: int, end: int) -> None:
-        """Now all of the range is written."""
+        """Marks the whole range as written."""
         joined: list[tuple[int, int]] = []
         for low, high in sorted([*self._ends, (begin, end)]):
             if joined and low <= joined[-1][1]:
@@ -63,16 +63,17 @@ class Sums:
     """Sums of the gradients of some keys and of their values, in two tensors."""
 
     def __init__(self, of_keys: Tensor, of_values: Tensor) -> None:
-        """With the tensors, whose numbers do not matter."""
+        """The sums are written to these tensors. Their present numbers are not read."""
         self._tensors = of_keys, of_values
         self._rows = Rows(of_keys), Rows(of_values)
         self._written = _Written()
         self._aside: list[tuple[slice, tuple[Tensor, ...]]] = []
 
     def place(self, places: slice, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
-        """Where a kernel may write gradients of this type, before ``settle``; None: nowhere.
+        """The tensors into which a kernel may write gradients of this type; None: it may not.
 
-        What few places have already is put aside.
+        If up to half of the places have gradients already, these are put aside. Call ``settle``
+        after the kernel: it adds them again.
         """
         if self._tensors[0].dtype != dtype or self._rows[0].overlaps(places.start, places.stop):
             return None
@@ -86,14 +87,14 @@ class Sums:
         return k, v
 
     def settle(self) -> None:
-        """Adds what was put aside to what a kernel has written there."""
+        """Adds the gradients that ``place`` put aside to those that the kernel wrote."""
         for place, values in self._aside:
             for rows, each in zip(self._rows, values, strict=True):
                 rows.over(place.start, place.stop).add_(each)
         self._aside = []
 
     def add(self, places: slice, *found: Tensor) -> None:
-        """Adds what belongs to these places, of keys and of values."""
+        """Adds the gradients of the keys and of the values at these places."""
         for begin, end, is_sum in list(self._written.split(places.start, places.stop)):
             for rows, each in zip(self._rows, found, strict=True):
                 part = each[:, :, begin - places.start : end - places.start]
@@ -103,7 +104,7 @@ class Sums:
                     rows.put(begin, end, part)
 
     def finish(self) -> tuple[Tensor, Tensor]:
-        """The tensors with the sums; zeros where there are none."""
+        """The tensors with the sums; zeros for places without any."""
         for rows in self._rows:
             rows.finish()
         for begin, end in self._written.gaps(self._tensors[0].shape[2]):
@@ -113,17 +114,20 @@ class Sums:
 
 
 Part = tuple[slice, Sums, slice]
-"""Where a part of a step's keys lies in the step, and whose sums it adds to, at which places."""
+"""A part of a step's keys: its place in the step, the sums of its owner, and its places in them."""
 
 
 class Targets:
-    """Where the gradients of a step's keys go: each part of them to the sums of its owner."""
+    """Passes the gradients of a step's keys to the sums of the keys' owners."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
 
     def place(self, keys: slice, dtype: torch.dtype) -> tuple[Tensor, Tensor] | None:
-        """As that of ``Sums``, for keys that lie there in the step."""
+        """Like ``Sums.place``, for places in the step.
+
+        None also if the keys have several owners.
+        """
         for at, sums, places in self._parts:
             if at.start <= keys.start and keys.stop <= at.stop:
                 shift = places.start - at.start
@@ -131,12 +135,12 @@ class Targets:
         return None
 
     def settle(self) -> None:
-        """As that of ``Sums``, of all."""
+        """Calls ``settle`` of all sums."""
         for _, sums, _ in self._parts:
             sums.settle()
 
     def add(self, keys: slice, *found: Tensor) -> None:
-        """Adds the gradients of keys that lie there in the step."""
+        """Adds the gradients of the keys at these places of the step."""
         for at, sums, places in self._parts:
             begin, end = max(keys.start, at.start), min(keys.stop, at.stop)
             if begin < end:

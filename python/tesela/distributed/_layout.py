@@ -21,8 +21,8 @@ Ranges = tuple[Range, ...]
 """Sorted ranges that are not empty and do not touch."""
 
 SQUARE: Final = 16
-"""Positions along a side of the squares in which dropout's numbers are made: ranges of kernels with
-dropout begin at its multiples."""
+"""Side length of the squares of positions in which dropout's random numbers are made. Under
+dropout, the ranges of kernels begin at multiples of it."""
 
 LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "near", "balanced", "work")
 

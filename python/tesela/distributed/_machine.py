@@ -64,7 +64,7 @@ class Shape:
 
     @property
     def pair_flops(self) -> int:
-        """Of a kept pair of a query and a key of one head, in a forward pass."""
+        """Floating-point operations of one kept pair of one head in a forward pass."""
         return 2 * (self.head_dim + self.head_dim_v)
 
     @property

@@ -22,7 +22,7 @@ class Rows:
         self._sum: Tensor | None = None  # the rows from _begin to _end
 
     def over(self, begin: int, end: int) -> Tensor:
-        """These rows in float32, to be changed in place."""
+        """These rows in float32. The caller changes them in place."""
         if self._base.dtype == torch.float32:
             return self._base[:, :, begin:end]
         if self._sum is None:
@@ -36,14 +36,14 @@ class Rows:
         return self._sum[:, :, begin - self._begin : end - self._begin]
 
     def put(self, begin: int, end: int, given: Tensor) -> None:
-        """Gives these rows their first values."""
+        """Writes the first values of these rows."""
         if given.dtype == torch.float32 or self.overlaps(begin, end):
             self.over(begin, end).copy_(given)
         else:
             self._base[:, :, begin:end] = given
 
     def overlaps(self, begin: int, end: int) -> bool:
-        """Whether some of these rows are in float32 now."""
+        """Whether some of these rows are in float32 at present."""
         return self._sum is not None and begin < self._end and end > self._begin
 
     def _copied(self, begin: int, end: int) -> Tensor:

@@ -33,17 +33,18 @@ class Plan:
     """How a sequence is split over ranks, for one mask. Made by :func:`plan`; prints as a report.
 
     Attributes:
-        variant: the variant, with the values that the plan was made for.
-        length: tokens of the sequence.
-        ranges: the ranges of positions of each rank, ascending; a rank's tensors hold them in this
-            order, one behind the other.
-        layout: how they were found.
-        rank: whose plan it is; None: nobody's, it is only looked at.
-        group: the process group; None: there is none.
-        machine: what predictions are made with.
-        shape: likewise, of a call.
-        scheme: how keys come to the queries, or "auto".
-        number: a tensor by which compiled code finds it.
+        variant: the variant, bound to the values for which the plan was made.
+        length: the number of tokens of the sequence.
+        ranges: the ranges of positions of each rank, ascending. A rank's tensors hold them in this
+            order.
+        layout: how the ranges were found.
+        rank: the rank of this process; None: the plan is only for inspection.
+        group: the process group, or None.
+        machine: the figures for predictions.
+        shape: the sizes of a call, for predictions.
+        scheme: how keys are moved to the queries, or "auto".
+        number: a tensor by which compiled code finds the plan.
+        work_of_cells: the work of each pair of cells, int32 [cells of queries, cells of keys].
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Plan:
 
     @cached_property
     def held(self) -> Tensor:
-        """The share of each cell that a rank holds, float64 [ranks, cells]."""
+        """The part of each cell that a rank holds, float64 [ranks, cells]."""
         held = torch.zeros(self.ranks, len(self.work_of_cells), dtype=torch.float64, device="cpu")
         for rank, ranges in enumerate(self.ranges):
             for begin, end in ranges:
@@ -112,7 +113,7 @@ class Plan:
 
     @cached_property
     def _lengths(self) -> Tensor:
-        """The positions of each cell: the last one may be cut."""
+        """The number of positions of each cell. The last one may be shorter."""
         lengths = torch.full(
             (len(self.work_of_cells),), self.cell, dtype=torch.float64, device="cpu"
         )
@@ -140,22 +141,22 @@ class Plan:
 
     @cached_property
     def needed(self) -> tuple[Ranges, ...]:
-        """The ranges of keys that each rank's queries keep some pair with, its own among them."""
+        """The ranges of keys that each rank's queries need, including the rank's own keys."""
         return tuple(map(self._ranges_of_cells, self._needed_cells))
 
     def needed_by(self, queries: Ranges) -> Ranges:
-        """Likewise of these queries."""
+        """The ranges of keys that these queries need, rounded to cells."""
         needs = torch.zeros(len(self.work_of_cells), dtype=torch.bool, device="cpu")
         for each in queries:
             needs |= (self.work_of_cells[self._cells_of(each)] > 0).any(0)
         return self._ranges_of_cells(needs)
 
     def _cells_of(self, positions: Range) -> slice:
-        """The cells that have some of the positions."""
+        """The cells that contain some of the positions."""
         return slice(positions[0] // self.cell, (positions[1] - 1) // self.cell + 1)
 
     def _ranges_of_cells(self, cells: Tensor) -> Ranges:
-        """The positions of the cells that are true."""
+        """The ranges of positions of the cells for which ``cells`` is true."""
         edge = cells.new_zeros(1).int()
         edges = torch.diff(cells.int(), prepend=edge, append=edge)
         begins = ((edges == 1).nonzero()[:, 0] * self.cell).tolist()
@@ -166,15 +167,16 @@ class Plan:
 
     @cached_property
     def received(self) -> Tensor:
-        """Tokens whose keys rank r receives of rank o, float64 ``[ranks, ranks]``."""
+        """Tokens whose keys rank r receives from rank o, float64 ``[ranks, ranks]``."""
         of_cells = self._needed_cells.double() @ (self.held * self._lengths).T
         return of_cells.fill_diagonal_(0)
 
     @cached_property
     def keeps_received(self) -> bool:
-        """Whether ranks receive few keys in "gather", and keep these for the backward pass.
+        """Whether ranks keep the keys that they receive in "gather" for the backward pass.
 
-        They are a tenth of what it needs besides, or less.
+        They do if each receives at most a quarter as many keys as it holds. Then the kept keys take
+        at most a tenth of the memory that the backward pass needs besides.
         """
         held = [layouts.tokens(each) for each in self.ranges]
         received = self.received.sum(1).tolist()
@@ -182,7 +184,7 @@ class Plan:
 
     @cached_property
     def _asked_of(self) -> Tensor:
-        """How many ranges of rank r have queries that may keep a key of rank o, [ranks, ranks]."""
+        """The number of ranges of rank r that may need a key of rank o, int32 [ranks, ranks]."""
         holds = (self.held > 0).float().T
         found = [
             sum(
@@ -197,7 +199,7 @@ class Plan:
     def sum_type(self, rank: int, owner: int, of_keys: torch.dtype) -> torch.dtype:
         """The type in which a rank sends the gradients of an owner's keys.
 
-        Of one range of queries it is the keys': the sum is what one kernel gives.
+        If one range of queries needs these keys, it is the keys' type: one kernel gives the result.
         """
         return of_keys if self._asked_of[rank, owner] <= 1 else torch.float32
 
@@ -213,7 +215,7 @@ class Plan:
         return float(work.max() / work.mean()) if float(work.sum()) else 1.0
 
     def keys_between(self, queries: Range, keys: Range) -> Range:
-        """The part of ``keys`` outside of which no query of ``queries`` keeps a pair."""
+        """The part of ``keys`` outside which ``queries`` keep no pair, rounded to cells."""
         rows = self._cells_of(queries)
         first, last = keys[0] // self.cell, (keys[1] - 1) // self.cell
         kept = (self.work_of_cells[rows, first : last + 1] > 0).any(0).nonzero()[:, 0]
@@ -223,7 +225,7 @@ class Plan:
         return max(keys[0], low * self.cell), min(keys[1], high * self.cell)
 
     def queries_between(self, queries: Range, keys: Range) -> Range:
-        """The part of ``queries`` that has all pairs kept with ``keys``, rounded to cells."""
+        """The part of ``queries`` outside which no pair with ``keys`` is kept, rounded to cells."""
         first, last = queries[0] // self.cell, (queries[1] - 1) // self.cell
         columns = self._cells_of(keys)
         kept = (self.work_of_cells[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
@@ -254,12 +256,12 @@ class Plan:
         return torch.tensor(counts, dtype=torch.float64, device="cpu")
 
     def pairs_of(self, queries: Range) -> float:
-        """The kept pairs of a call by the plan's shape of these queries, about."""
+        """An estimate of the pairs that these queries keep in a call of the plan's shape."""
         work = float(self.work_of_cells[self._cells_of(queries)].sum()) / self._mask.full
         return work * self.cell**2 * self._scale(self.shape)
 
     def _scale(self, shape: Shape) -> float:
-        """A call's batches and heads by those that were counted."""
+        """A call's number of batches times heads, over that for which cells were counted."""
         counted = self._sizes.B * self._sizes.H
         return shape.batch * shape.heads / counted if counted else 1.0
 
@@ -543,14 +545,14 @@ def plan(
     host = {name: on_host(value) for name, value in whole.bound.items() if name in mask.deciding}
     counts = mask.count(host, sizes)
     if isinstance(layout, str):
-        owners, told = owners_by(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
+        owners, how = owners_by(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
         ranges = layouts.ranges_of(owners, cell, length, ranks)
     else:
-        ranges, told = layouts.checked(layout, length, ranks), "given ranges"
+        ranges, how = layouts.checked(layout, length, ranks), "given ranges"
     decided = _deciding(whole, mask)
     host = {name: host.get(name, value) for name, value in decided.items()}
     return Plan(
-        whole, sizes, ranges, told, mask, counts, decided, host, rank, group, machine, shape, scheme
+        whole, sizes, ranges, how, mask, counts, decided, host, rank, group, machine, shape, scheme
     )
 
 

@@ -16,12 +16,13 @@ everything:
       score = s + slope[(h + first_h)] * ((k + first_k) - (q + first_q))
     }
 
-So a new part compiles nothing: the first positions are numbers of a launch. The analysis of masks
-knows such sums, and skips the same tiles.
+The first positions are arguments of the launch, so a new part needs no compilation. The analysis of
+masks understands such sums, and skips the same tiles.
 
-A captured tensor of whole numbers or truths that is read at the query or the key itself is passed
-as a view of the part's positions, one for each way in which it is read. So its reads are those of
-one launch over everything:
+A captured tensor of type i32 or bool that is only read at ``q`` or ``k`` itself is passed as a view
+of the part's positions. There is one view for each combination of ``q`` and ``k`` in its indices.
+So its reads stay as they are in one launch over the whole sequence. This text and its translation
+are an example:
 
     attention documents(id: i32[B, Sk])            { mask = id[b, q] == id[b, k] }
 
@@ -48,7 +49,8 @@ _EXTENTS: Final = ("Sq", "Sk", "H", "Hkv")
 _STATEMENTS: Final = ("mask", "score", "sink", "let", "exact")
 _LENGTHS: Final = {"q": "Sq", "k": "Sk"}
 _VIEWED: Final = ("i32", "bool")
-"""Types of captured tensors that have no gradient, which would have to be put together."""
+"""Types of captured tensors that may be views: they have no gradient, which would have to be put
+together from the views' gradients."""
 
 
 class Part(NamedTuple):
@@ -80,12 +82,13 @@ class Sizes(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A captured tensor over a part's positions.
+    """A captured tensor that is cut to a part's positions.
 
     Attributes:
-        name: of the parameter.
-        of: the name of the whole variant's.
-        axes: of each axis "q" or "k", of whose positions it has the part's alone; None: all.
+        name: the name of the parameter in the part's variant.
+        of: the name of the parameter in the whole variant.
+        axes: for each axis: "q" or "k" if it is cut to the part's queries or keys; None: it is not
+            cut.
     """
 
     name: str
@@ -93,7 +96,7 @@ class _View(NamedTuple):
     axes: tuple[str | None, ...]
 
     def cut(self, whole: Tensor, starts: Mapping[str, tuple[int, int]]) -> Tensor:
-        """The view. ``starts``: where the part's queries and keys begin, and how many there are."""
+        """The view. ``starts``: the first position and the number of the queries and the keys."""
         for axis, along in enumerate(self.axes):
             if along is not None:
                 whole = whole.narrow(axis, *starts[along])
@@ -124,10 +127,10 @@ class Placed:
         """The values of the parameters for a part.
 
         Args:
-            given: those of the whole variant's parameters.
-            part: where it begins.
-            sizes: of everything.
-            lengths: the part's queries and keys.
+            given: the values of the whole variant's parameters.
+            part: the first positions of the part.
+            sizes: the sizes of the whole call.
+            lengths: the number of the part's queries, and of its keys.
         """
         numbers = {
             "q": part.first_q,
@@ -187,14 +190,14 @@ class Placed:
         return found
 
     def _free(self, name: str) -> str:
-        """A name that nothing else has, taken now."""
+        """A name that is not used yet. It is marked as used."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)
         return name
 
     def _view_reads(self, tokens: list[str]) -> dict[int, str]:
-        """What stands for tokens of reads that become reads of views, by the tokens' numbers."""
+        """The new texts of tokens in reads that become reads of views, by the tokens' numbers."""
         replaced: dict[int, str] = {}
         for parameter in self.whole.parameters:
             reads = _reads_at_positions(tokens, parameter)
@@ -224,7 +227,7 @@ class Placed:
             if number in replaced:
                 out.append(replaced[number])
             elif token == ";":
-                out.append("\n")  # it ends a statement, as a new line does
+                out.append("\n")  # it ends a statement, like a line break
             elif token in _INDICES:
                 out.append(f"({token} + {self._name(token, f'first_{token}')})")
             elif token in _EXTENTS:
@@ -266,13 +269,14 @@ class Placed:
         return f"{inside}{'' if inside.endswith(('(', ',')) else ', '}{added}) "
 
     def _extent(self, of_everything: str) -> str:
-        """What an extent of everything is called, which a part's shapes bind."""
+        """The name for an extent of the whole call in a part's shapes."""
         name = f"of_{of_everything}"
         while name in self._taken:
             name += "_"
         return name
 
     def _declared(self, view: _View) -> str:
+        """The declaration of the view's parameter."""
         (parameter,) = (each for each in self.whole.parameters if each.name == view.of)
         extents = [
             _LENGTHS[along]
@@ -284,11 +288,12 @@ class Placed:
 
 
 _Read = tuple[int, tuple[str | None, ...], dict[int, str]]
-"""The number of the name's token, "q", "k" or None of each axis, and the tokens of these."""
+"""A read: the number of the name's token; "q", "k" or None for each axis; and the tokens of these
+indices by their numbers."""
 
 
 def _reads_at_positions(tokens: list[str], parameter: Parameter) -> list[_Read]:
-    """All reads of a captured tensor; none where views of a part's positions cannot serve them."""
+    """All reads of a captured tensor. The list is empty if the tensor cannot be passed as views."""
     shape = parameter.shape or ()
     along = [text in _LENGTHS.values() for text in shape]
     if parameter.type not in _VIEWED or not any(along):
@@ -312,7 +317,7 @@ def _reads_at_positions(tokens: list[str], parameter: Parameter) -> list[_Read]:
 
 
 def _indices_behind(tokens: list[str], place: int) -> list[list[int]]:
-    """The numbers of the tokens, without spaces, of each index of a read whose name is there."""
+    """For each index of the read whose name is at ``place``: its tokens' numbers, no spaces."""
     found: list[list[int]] = [[]]
     depth = 0
     for number in range(place + 1, len(tokens)):

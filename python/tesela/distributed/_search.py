@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which rank holds which cell: by the layout that was asked for, or by a search for the best."""
+"""Chooses the rank of each cell: by a given layout, or by a search for the fastest one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tesela.distributed._machine import Machine, Shape
 from tesela.distributed._positions import Sizes
 
 _SLACK = 1.01
-"""More than its share of the work, for a rank that needs fewer keys then."""
+"""A rank may get this factor of its share of the work, if it then needs fewer keys."""
 
 _EVEN = 1.05
-"""The busiest rank's work by the mean. A search prefers layouts below: of sending it knows less."""
+"""A layout is even if the busiest rank's work over the mean is at most this. A search prefers
+even layouts, because it knows the work better than the time of sending."""
 
 _MUCH_BETTER = 0.99
-"""A layout replaces a simpler one where its time is below that share of the other's."""
+"""A layout replaces a simpler one if its time is below this factor of the other's."""
 
 
 def owners_by(
@@ -33,7 +34,21 @@ def owners_by(
     machine: Machine,
     full: int,
 ) -> tuple[list[int], str]:
-    """The rank of each cell, and how it was found."""
+    """The rank of each cell, and a text that says how it was found.
+
+    Args:
+        layout: the name of a layout, or "search".
+        counts: the work of each cell.
+        ranks: the number of ranks.
+        cell: the positions of a cell.
+        sizes: the sizes for which the cells were counted.
+        shape: the sizes of a call, for predictions.
+        machine: the figures for predictions.
+        full: the work of a full cell of one head.
+
+    Raises:
+        InvalidArgumentError: there is no such layout.
+    """
     cells = counts.rows
     if layout == "contiguous":
         return layouts.contiguous(cells, ranks), layout
@@ -70,10 +85,10 @@ def owners_by(
     }
     for name, make in candidates.items():
         if name in ("balanced", "striped") and best is not None and best[0] == 1:
-            break  # they send more than those before, and are there for masks that defeat these
+            break  # an even layout was found; these two send more keys
         owners = make()
         split = _native.split_cells(counts.work, owners, ranks)
-        # Of a ring most of the sending runs beside the kernels.
+        # In a ring most of the sending runs beside the kernels, so the longer time counts.
         seconds = max(
             max(load * seconds_of_work, keys * seconds_of_key) + ranges * machine.launch
             for load, keys, ranges in split

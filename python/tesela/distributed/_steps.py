@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The steps of one rank: in which step keys arrive, and which kernels run in it.
 
-A step has the keys of some ranks in one tensor, in ascending order. In "gather" one step has all
-keys that the rank needs of others. Before it comes one of queries that need the rank's own keys
-alone: its kernels read them where they lie, and run while the others' keys arrive. In "ring" each
-rank's keys are a step of their own: first the own ones, then those of the rank before, and so on.
-Only keys that somebody needs are in a step.
+A step has the keys of some ranks in one tensor, in ascending order of position. "gather" has up to
+two steps. The first is for queries that need only the rank's own keys. Its kernels read these keys
+in place and run while other ranks' keys arrive. The second step has all keys that the other queries
+need. In "ring" each rank's keys are a step: first the rank's own keys, then those of the previous
+rank, and so on. A step only has keys that some query needs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Launch(NamedTuple):
     """A kernel over one range of queries and one of keys.
 
     Attributes:
-        group: the number of the range of queries, or of the part of one that waits for the same.
-        queries: where they lie in the rank's tensors. The group's first kernel has all of them, the
-            others those alone that may keep some of the keys.
-        keys: where the keys lie in the step's.
+        group: the number of the group of queries.
+        queries: where they are in the rank's tensors. The first kernel of a group has all of its
+            queries; the others only have queries that may keep some of the keys.
+        keys: where the keys are in the step's tensor.
         first_q: the position of the first query.
         first_k: the position of the first key.
         counts_sink: whether the kernel adds the rows' sinks.
@@ -47,12 +47,12 @@ class Step(NamedTuple):
     """Keys that are available at the same time, and the kernels over them.
 
     Attributes:
-        sends: (rank, where the keys lie that it needs of ours) of each rank that gets some.
-        receives: (rank, positions) of each that we get some of.
-        order: of the step's parts, in ascending order of position: (rank, where the part lies in
-            what came of that rank, or in our own tensors).
-        keys: how many there are.
-        launches: in their order.
+        sends: (rank, places of those of our keys that it needs) for each rank that gets some.
+        receives: (rank, positions) for each rank from which we get some.
+        order: the step's parts in ascending order of position: (rank, the place of the part in what
+            that rank sent, or in our own tensors).
+        keys: the number of keys.
+        launches: the kernels, in their order.
     """
 
     sends: tuple[tuple[int, tuple[slice, ...]], ...]
@@ -63,13 +63,13 @@ class Step(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A range of queries that has its own kernels.
+    """A range of queries, or a part of one, that has its own kernels.
 
     Attributes:
-        number: of all groups of the rank.
-        queries: their positions.
-        row: where the first one lies in the rank's tensors.
-        waits: whether some of them keep keys of other ranks.
+        number: counts the rank's groups from 0.
+        queries: the positions of the queries.
+        row: the place of the first query in the rank's tensors.
+        waits: whether some of the queries may need keys of other ranks.
     """
 
     number: int
@@ -79,7 +79,7 @@ class _Group(NamedTuple):
 
 
 def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
-    """The steps of the plan's own rank. Each rank has as many of those with messages."""
+    """The steps of the plan's own rank. All ranks have the same number of steps with messages."""
     rank, ranks = plan._own_rank(), plan.ranks
     own_ranges = plan.ranges[rank]
     if scheme == "gather":
@@ -94,7 +94,8 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
         keys = plan.needed_by(tuple(group.queries for group in late))
         every = range(ranks)
         found = [_own_step(plan, rank, early)] if early else []
-        # Those that wait keep some key; the others have had their kernels.
+        # Queries that wait need some key, and the others have their kernels in the first step. So
+        # no group needs a kernel without keys here.
         last = _step(plan, rank, (every, every), keys, late, set(), False)
         return (*found, last) if last.launches or last.sends or not found else tuple(found)
     row, groups = 0, []
@@ -117,7 +118,7 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
 
 
 def _own_step(plan: Plan, rank: int, groups: Sequence[_Group]) -> Step:
-    """Of queries that need the rank's own keys alone, which are not copied."""
+    """The step of queries that need only the rank's own keys. These keys are not copied."""
     own = plan.ranges[rank]
     held = layouts.tokens(own)
     launches = _launches(plan, groups, own, set(), True)
@@ -136,13 +137,13 @@ def _step(
     """A step with messages.
 
     Args:
-        plan: whose.
-        rank: whose.
-        others: whose keys are in it, and who gets ours.
-        keys: that the rank needs.
-        groups: of queries that are computed with them.
-        begun: the numbers of those that have had a kernel.
-        is_first: whether each group without keys has a kernel in this step.
+        plan: the plan.
+        rank: the rank of this process.
+        others: the ranks whose keys are in the step, and the ranks that get ours.
+        keys: the positions of all keys that the rank needs.
+        groups: the groups of queries that are computed with the step's keys.
+        begun: the numbers of the groups that have had a kernel. The step adds its own.
+        is_first: whether a group without keys also gets a kernel in this step.
     """
     own_ranges = plan.ranges[rank]
     owners, takers = others
@@ -156,7 +157,7 @@ def _step(
     for owner in owners:
         wanted = layouts.overlap(keys, plan.ranges[owner])
         if owner == rank and is_first and not wanted and groups:
-            # Rows that keep nothing need a kernel, too: for their sinks and their zeros.
+            # Rows that keep nothing also need a kernel, for their sinks and their zeros.
             wanted = ((own_ranges[0][0], own_ranges[0][0] + 1),)
         if not wanted:
             continue

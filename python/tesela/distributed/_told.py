@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a plan prints."""
+"""The text that a plan prints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def told(plan: Plan) -> str:
-    """What a plan prints."""
+    """The plan as a report of several lines."""
     work = plan.work
     held = [layouts.tokens(each) for each in plan.ranges]
     counts = [len(each) for each in plan.ranges]

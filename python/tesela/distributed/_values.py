@@ -27,8 +27,8 @@ def on_host(value: Any) -> Any:
     is_plain = type(value) is Tensor and value.is_cpu and not value.is_neg()
     if not is_plain or not value.is_contiguous() or value.numel() == 0:
         return value.to("cpu", copy=True)
-    # PyTorch's copy takes all processors, whose threads then wait for more in a loop. Those that
-    # count cells would have to wait for these.
+    # PyTorch's copy wakes its threads on all processors. Afterwards they wait in a loop, and the
+    # threads that count cells get no processor. So one thread copies here.
     numbers = bytearray(value.view(-1).view(torch.uint8).numpy())
     return torch.frombuffer(numbers, dtype=value.dtype).view(value.shape)
 

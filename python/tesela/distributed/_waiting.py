@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Which queries of a rank wait for keys of other ranks, and which are computed meanwhile."""
+"""Divides a rank's queries: some wait for keys of other ranks, the others are computed first."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def parts_of(plan: Plan, rank: int) -> list[tuple[Range, bool]]:
-    """A rank's ranges, some of them divided, and whether a part waits for other ranks' keys.
+    """A rank's ranges or their parts, each with True if it waits for keys of other ranks.
 
-    A range is divided where that is predicted to be worth its launches: the part that does not
-    wait is computed while keys arrive, and its own keys are not copied beside them.
+    A range is divided if the predicted gain is more than the additional launches cost. There is a
+    gain because the part that does not wait is computed while keys arrive. The keys of this part
+    also need no copy beside those of other ranks.
     """
     waits = _waits(plan, rank)
     arriving = _seconds_of_arriving(plan, rank)
@@ -46,7 +47,7 @@ def parts_of(plan: Plan, rank: int) -> list[tuple[Range, bool]]:
 
 
 def _longest(waits: Sequence[bool]) -> tuple[int, int]:
-    """The longest run of False: where it begins and ends."""
+    """The begin and the end of the longest run of False."""
     best, begin = (0, 0), 0
     for at, each in enumerate((*waits, True)):
         if each:
@@ -56,13 +57,14 @@ def _longest(waits: Sequence[bool]) -> tuple[int, int]:
 
 
 def _waits(plan: Plan, rank: int) -> list[bool]:
-    """Of each cell whether its queries may keep keys that the rank does not hold."""
+    """For each cell: whether its queries may keep keys that the rank does not hold."""
     foreign = plan.held[rank] < 1
     found: list[bool] = (plan.work_of_cells[:, foreign] > 0).any(1).tolist()
     return found
 
 
 def _seconds_of_arriving(plan: Plan, rank: int) -> float:
+    """The predicted time in which the rank receives its keys."""
     received = plan.received[rank]
     messages = int((received > 0).sum())
     bandwidth = (
@@ -75,10 +77,11 @@ def _seconds_of_arriving(plan: Plan, rank: int) -> float:
 
 
 def _seconds_of(plan: Plan, queries: Range) -> float:
-    """Of the kernels of these queries."""
+    """The predicted time of the kernels of these queries."""
     return plan.pairs_of(queries) * plan.shape.pair_flops / plan.machine.flops
 
 
 def _seconds_of_copy(plan: Plan, keys: Range) -> float:
+    """The predicted time in which keys and values are copied on the GPU: read and written."""
     moved = 2 * (keys[1] - keys[0]) * plan.shape.key_bytes
     return moved / plan.machine.memory_bandwidth

@@ -112,13 +112,13 @@ def launch_backward(
         lse: the logarithms, [B, H, Sq] in float32.
         grad_of_lse: the gradient of the logarithms, [B, H, Sq] in float32; None means zeros.
         request: see q.
-        into: where the gradients of q, k and v are written; None: a new tensor.
+        into: tensors for the gradients of q, k and v; None: a new tensor.
     """
     dq, dk, dv = (
         new_output(x, x.shape[3]) if given is None else given
         for x, given in zip((q, k, v), into, strict=True)
     )
-    if q.numel() == 0 or k.numel() == 0:  # no pair, no gradient
+    if q.numel() == 0 or k.numel() == 0:  # without pairs the gradients are 0
         return dq.zero_(), dk.zero_(), dv.zero_()
     variant = request.variant
     values, constants = variant._arguments(request.parameters)
