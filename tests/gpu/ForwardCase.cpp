@@ -270,4 +270,24 @@ void ForwardCase::checkWithNaNRows(const Kernel &kernel) {
   compareWith(*expected);
 }
 
+void checkLengths(const std::string &device, const KernelOptions &options,
+                  const std::vector<std::pair<int64_t, int64_t>> &lengths) {
+  std::string reason;
+  const Context *context = testContext(device, reason);
+  if (!context)
+    GTEST_SKIP() << reason;
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  for (auto [queries, keys] : lengths) {
+    ForwardShape shape;
+    shape.B = 2;
+    shape.Sq = queries;
+    shape.Sk = keys;
+    SCOPED_TRACE(std::to_string(queries) + "x" + std::to_string(keys));
+    ForwardCase(*context, options, shape).check(*kernel);
+    if (testing::Test::HasFatalFailure())
+      return;
+  }
+}
+
 } // namespace tesela

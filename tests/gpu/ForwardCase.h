@@ -13,6 +13,7 @@
 #include "tesela/Check.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tesela {
@@ -104,6 +105,11 @@ private:
   std::vector<ScalarArgument> scalars;
   std::vector<std::pair<std::string, TestTensor>> captures;
 };
+
+/// Compiles `options` on `device` and checks a launch of each pair of lengths (queries, keys), with
+/// two batches and two heads. Skips the test on a machine that has no such device.
+void checkLengths(const std::string &device, const KernelOptions &options,
+                  const std::vector<std::pair<int64_t, int64_t>> &lengths);
 
 } // namespace tesela
 

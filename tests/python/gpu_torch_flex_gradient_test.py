@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,16 @@ def _largest(found: Tensor, wanted: Tensor, exact: Tensor) -> float:
     return worst
 
 
+@pytest.fixture(scope="module")
+def comparisons() -> Iterator[list[bool]]:
+    """Whether each gradient could be compared with FlexAttention's; most must be."""
+    made: list[bool] = []
+    yield made
+    assert 2 * sum(made) > len(made), f"{sum(made)} of {len(made)} gradients were compared"
+
+
 @pytest.mark.parametrize("name", list(bench.functions(LENGTH, "cpu")))
-def test_functions(name: str) -> None:
+def test_functions(name: str, comparisons: list[bool]) -> None:
     function = bench.functions(LENGTH, DEVICE)[name]
     given = leaves(*bench.inputs(LENGTH, DEVICE))
     grad = torch.randn_like(given[0])
@@ -87,4 +96,6 @@ def test_functions(name: str) -> None:
         errors = _largest(a, c, c), _largest(b, c, c), _largest(a, b, c)
         print(f"{name}: d{letter} off by {errors[0]:.1e}, FlexAttention's {errors[1]:.1e}")
         assert errors[0] <= TOLERANCE
-        assert errors[1] > TOLERANCE or errors[2] <= 2 * TOLERANCE
+        # A wrong gradient says nothing about ours.
+        comparisons.append(errors[1] <= TOLERANCE)
+        assert errors[2] <= 2 * TOLERANCE or not comparisons[-1]

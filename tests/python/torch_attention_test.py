@@ -15,6 +15,7 @@ import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch_tools import (  # noqa: E402
+    Watch,
     attend,
     causal,
     check,
@@ -195,32 +196,23 @@ def test_profiler_sees_it() -> None:
 
 
 def test_modes_and_subclasses_see_it() -> None:
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen: list[str] = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, function: Any, types: Any, arguments: Any = (), named: Any = None
-        ) -> Any:
-            seen.append(str(function))
-            return function(*arguments, **(named or {}))
+    watch = Watch()
 
     class Tagged(Tensor):
         @classmethod
         def __torch_function__(
             cls, function: Any, types: Any, arguments: Any = (), named: Any = None
         ) -> Any:
-            seen.append(f"function {function}")
+            watch.seen.append(f"function {function}")
             return super().__torch_function__(function, types, arguments, named)
 
     q, k, v = inputs()
-    with Watch():
+    with watch:
         tesela.attention(q, k, v)
-    assert seen == ["tesela.attention.default"]
+    assert watch.seen == ["tesela.attention.default"]
     out = tesela.attention(q.as_subclass(Tagged), k, v)
     assert isinstance(out, Tagged)
-    assert "function tesela.attention.default" in seen
+    assert "function tesela.attention.default" in watch.seen
 
 
 def test_pending_negation() -> None:

@@ -20,7 +20,7 @@ from tesela.torch._launch_backward import gradient_algorithm  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
-from torch_tools import inputs, random  # noqa: E402
+from torch_tools import Watch, inputs, random  # noqa: E402
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -324,17 +324,7 @@ def test_opcheck() -> None:
 
 def test_profiles_and_modes_see_it() -> None:
     """An eager call skips the dispatcher, unless something watches it. The bits are the same."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
-    seen: list[str] = []
-
-    class Watch(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, function: Any, types: Any, arguments: Any = (), named: Any = None
-        ) -> Any:
-            seen.append(str(function))
-            return function(*arguments, **(named or {}))
-
+    watch = Watch()
     dense = inputs()
     grad = random(*dense[0].shape, seed=4, dtype=torch.float32)
     slope = torch.rand(6)
@@ -343,13 +333,13 @@ def test_profiles_and_modes_see_it() -> None:
         return tesela.attention(*dense, "alibi", slope=slope)
 
     eager = gradients(attend, dense, grad)
-    with Watch():
+    with watch:
         assert all(map(torch.equal, gradients(attend, dense, grad), eager))
     out = attend(*(given := leaves(*dense)))
-    with Watch():  # only the backward pass is watched
+    with watch:  # only the backward pass is watched
         assert all(map(torch.equal, torch.autograd.grad(out, given, grad), eager))
-    assert seen.count("tesela.attention.default") == 1
-    assert seen.count("tesela.attention_backward.default") == 2
+    assert watch.seen.count("tesela.attention.default") == 1
+    assert watch.seen.count("tesela.attention_backward.default") == 2
     with torch.profiler.profile() as profile:
         gradients(attend, dense, grad)
     events = {event.key for event in profile.key_averages()}

@@ -14,6 +14,7 @@ import tesela
 import torch
 from tesela.torch import _dispatch, _launch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _TOLERANCES = {torch.float32: 2e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 
@@ -24,6 +25,20 @@ class _Poison:
     def __getattr__(self, name: str) -> Any:
         function = getattr(_launch.QUICK, name)
         return lambda *arguments: function(*arguments).fill_(torch.nan)
+
+
+class Watch(TorchDispatchMode):
+    """Notes the operators that PyTorch dispatches while it is on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, arguments: Any = (), named: Any = None
+    ) -> Any:
+        self.seen.append(str(function))
+        return function(*arguments, **(named or {}))
 
 
 @contextmanager

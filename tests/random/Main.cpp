@@ -43,7 +43,9 @@ struct Options {
   int threads = 0;
   double seconds = 0;  ///< no new case begins after this time; 0: no limit
   bool verify = false; ///< also verify first launches, on a GPU
-  bool pages = false;  ///< also test keys and values in random pages
+  /// Least numbers of launches; a run with fewer fails, because it has checked too little.
+  int64_t leastCompared = 0, leastMasked = 0, leastShared = 0;
+  bool pages = false; ///< also test keys and values in random pages
   bool print = false;
 };
 
@@ -66,9 +68,30 @@ struct Case {
 
 /// Counts over all cases. Each thread adds to it.
 struct Tally {
-  std::atomic<int64_t> launches = 0, pairs = 0, kept = 0, nanRows = 0, partial = 0, undefined = 0;
+  std::atomic<int64_t> launches = 0, pairs = 0, kept = 0, nanRows = 0, partial = 0, undefined = 0,
+                       shared = 0;
   std::atomic<int64_t> compileMicroseconds = 0, checkMicroseconds = 0;
 };
+
+/// Whether a run has as many launches of each kind as the options ask for; says which are too few.
+bool hasCheckedEnough(const Options &options, const Tally &tally) {
+  struct Minimum {
+    int64_t found, least;
+    const char *what;
+  };
+  bool isEnough = true;
+  for (const Minimum &each :
+       {Minimum{tally.launches - tally.undefined, options.leastCompared, "compared"},
+        Minimum{tally.partial, options.leastMasked, "with some pairs masked"},
+        Minimum{tally.shared, options.leastShared, "with a shared prefix"}}) {
+    if (each.found >= each.least)
+      continue;
+    std::printf("FAILED: %lld launches %s, at least %lld must be\n",
+                static_cast<long long>(each.found), each.what, static_cast<long long>(each.least));
+    isEnough = false;
+  }
+  return isEnough;
+}
 
 class Run {
 public:
@@ -171,6 +194,7 @@ std::string Run::checkPages(const KernelOptions &kernelOptions, const VariantInf
     if (std::string wrong = (*launch)->check(); !wrong.empty())
       return where + wrong;
     count(**launch);
+    tally.shared += (*launch)->hasSharedPrefix;
   }
   tally.checkMicroseconds += microsecondsSince(start);
   return "";
@@ -277,6 +301,12 @@ int main(int argc, char **argv) {
   app.add_option("--threads", options.threads, "compile and check on so many (default: all)");
   app.add_flag("--verify", options.verify,
                "on a GPU verify first launches, too: NVRTC compiles an oracle for each text");
+  app.add_option("--least-compared", options.leastCompared,
+                 "how many launches must be compared with the interpreter (default 0)");
+  app.add_option("--least-masked", options.leastMasked,
+                 "how many launches must have some of their pairs masked (default 0)");
+  app.add_option("--least-shared", options.leastShared,
+                 "with --pages: how many launches must share a prefix (default 0)");
   app.add_flag("--pages", options.pages,
                "keys and values in random pages, too: dense, paged, split, with a shared prefix");
   app.add_flag("--print", options.print, "only prints the texts");
@@ -318,12 +348,14 @@ int main(int argc, char **argv) {
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const Tally &tally = run.tally;
   std::printf("%zu variants on %s, %d failed, %.1f s: %lld launches, %lld with some pairs masked, "
-              "%.0f %% of the pairs kept, %lld rows NaN, %lld launches without a finite gradient; "
+              "%.0f %% of the pairs kept, %lld rows NaN, %lld launches without a finite gradient, "
+              "%lld with a shared prefix; "
               "%.0f ms to compile one, %.0f ms to check it\n",
               begun, options.device.c_str(), failed, seconds,
               static_cast<long long>(tally.launches), static_cast<long long>(tally.partial),
               100.0 * double(tally.kept) / double(std::max<int64_t>(tally.pairs, 1)),
               static_cast<long long>(tally.nanRows), static_cast<long long>(tally.undefined),
+              static_cast<long long>(tally.shared),
               double(tally.compileMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)),
               double(tally.checkMicroseconds) / 1000 / double(std::max<size_t>(begun, 1)));
   if (options.replay.empty())
@@ -331,5 +363,5 @@ int main(int argc, char **argv) {
                 static_cast<unsigned long long>(options.seed),
                 static_cast<unsigned long long>(options.seed + begun - 1),
                 static_cast<unsigned long long>(options.seed + begun), cases.size() - begun);
-  return failed ? 1 : 0;
+  return failed || !hasCheckedEnough(options, tally) ? 1 : 0;
 }

@@ -344,12 +344,15 @@ std::string check(const std::string &text, uint64_t seed, int points, Tally &tal
 
 int main(int argc, char **argv) {
   int count = 200, points = 3;
+  int64_t least = 0;
   uint64_t seed = 1;
   bool print = false;
   CLI::App app("The derivatives of random scores against finite differences in double precision.");
   app.add_option("--count", count, "how many scores (default 200)");
   app.add_option("--seed", seed, "of the first; the others follow it (default 1)");
   app.add_option("--points", points, "launches and pairs of each (default 3)");
+  app.add_option("--least", least,
+                 "how many derivatives that are not 0 must be compared (default 0)");
   app.add_flag("--print", print, "prints the texts, too");
   CLI11_PARSE(app, argc, argv);
 
@@ -377,6 +380,11 @@ int main(int argc, char **argv) {
               static_cast<long long>(tally.notFinite), static_cast<long long>(tally.infinite));
   if (1000 * tally.infinite > tally.derivatives) {
     std::printf("FAILED: more than a thousandth of the derivatives is not finite\n");
+    ++failed;
+  }
+  if (tally.nonzero < least) {
+    std::printf("FAILED: at least %lld derivatives that are not 0 must be compared\n",
+                static_cast<long long>(least));
     ++failed;
   }
   return failed ? 1 : 0;

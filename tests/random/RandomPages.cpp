@@ -238,6 +238,7 @@ Status RandomPages::launchAll(std::mutex &device) {
     if (Status status = launchOne(each); !status)
       return Error(status.error().code(), each.name + ": " + status.error().message());
     results.back() = {o.bytes, lse.bytes};
+    hasSharedPrefix = hasSharedPrefix || each.sharesPrefix;
   }
   return Status::success();
 }

@@ -44,6 +44,8 @@ public:
   /// Checks all results. Empty, or what is wrong and in which kernel.
   std::string check() override;
 
+  bool hasSharedPrefix = false; ///< after launchAll(): a kernel with a shared prefix was launched
+
 private:
   RandomPages(const Context &context, const KernelOptions &options, const PagedKernels &kernels)
       : RandomLaunch(context, options), kernels(kernels) {}

@@ -289,6 +289,14 @@ bool Soak::run() {
   return failures == 0;
 }
 
+/// Why there is no such GPU on this machine; empty if there is one, or if `device` is the host.
+std::string missingGpu(const std::string &device) {
+  if (device == "host")
+    return "";
+  Result<Context> context = Context::create(testContextOptions(device));
+  return context.code() == Code::notFound ? context.error().message() : "";
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -301,6 +309,10 @@ int main(int argc, char **argv) {
   app.add_option("--seed", options.seed, "of variants and threads (default 1)");
   CLI11_PARSE(app, argc, argv);
 
+  if (std::string reason = missingGpu(options.device); !reason.empty()) {
+    std::fprintf(stderr, "skipped: %s\n", reason.c_str());
+    return skipped;
+  }
   std::string folder = (std::filesystem::temp_directory_path() / "tesela-soak-XXXXXX").string();
   if (!mkdtemp(folder.data())) {
     std::fprintf(stderr, "there is no room for a cache in %s\n", folder.c_str());
@@ -309,12 +321,10 @@ int main(int argc, char **argv) {
   Soak soak(options, folder);
   Status status = soak.prepare();
   if (!status)
-    std::fprintf(stderr, "skipped: %s\n", status.error().message().c_str());
+    std::fprintf(stderr, "FAILED: %s\n", status.error().message().c_str());
   bool passed = status && soak.run();
   std::error_code ignored;
   std::filesystem::remove_all(folder, ignored);
-  if (!status)
-    return skipped;
   std::puts(passed ? "passed" : "FAILED");
   return passed ? 0 : 1;
 }

@@ -10,14 +10,10 @@ import subprocess
 import sys
 import unittest
 
+from source_tree import ROOT, text_of
+
 TESELA = ""
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LINE = re.compile(r"d (score|sink) / d (\w+)(\[.*?\])? = (.*?)(?:    for (.*))?\n")
-
-
-def read(*path):
-    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
-        return file.read()
 
 
 class Gradient(unittest.TestCase):
@@ -37,7 +33,7 @@ class Gradient(unittest.TestCase):
         names = sorted(os.listdir(os.path.join(ROOT, "templates", "variants")))
         self.assertGreater(len(names), 40)
         for name in names:
-            header = re.search(r"^attention[^{]*{", read("templates", "variants", name), re.MULTILINE)[0]
+            header = re.search(r"^attention[^{]*{", text_of("templates", "variants", name), re.MULTILINE)[0]
             lets = {"score": "", "sink": ""}
             printed = self.call("gradient", name.removesuffix(".attn")).stdout
             self.assertIn("d score / d s = ", printed)
@@ -55,7 +51,7 @@ class Gradient(unittest.TestCase):
 
     def test_document(self):
         """docs/gradients.md shows what the command prints."""
-        blocks = re.findall(r"```\n(\$ tesela gradient.*?)```", read("docs", "gradients.md"), re.DOTALL)
+        blocks = re.findall(r"```\n(\$ tesela gradient.*?)```", text_of("docs", "gradients.md"), re.DOTALL)
         self.assertEqual(len(blocks), 2)
         environment = dict(os.environ, PATH=os.path.dirname(TESELA) + os.pathsep + os.environ["PATH"])
         for block in blocks:
@@ -66,7 +62,7 @@ class Gradient(unittest.TestCase):
                 self.assertEqual(done.stdout + notes, printed)
 
     def test_sum(self):
-        text = read("docs", "gradients.md")
+        text = text_of("docs", "gradients.md")
         variant, printed = re.search(r"```\n(attention features.*?)```\n\n```\n(.*?)```", text, re.DOTALL).groups()
         self.assertEqual(self.of(variant), printed)
 

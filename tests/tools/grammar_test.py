@@ -4,16 +4,10 @@
 # The editors' grammar must know every word of the language, as listed in Sema.cpp.
 
 import json
-import os
 import re
 import unittest
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-
-
-def text_of(*path):
-    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
-        return file.read()
+from source_tree import text_of
 
 
 def reserved_words():

@@ -38,6 +38,17 @@ public:
   Status launch(size_t, int64_t, void **, void *, bool) const override { return Status::success(); }
 };
 
+/// Counts kernels, and starts none.
+class LaunchRecord::Counter : public Forwarding {
+public:
+  using Forwarding::Forwarding;
+  Status launch(size_t, int64_t, void **, void *, bool) const override {
+    ++kernels;
+    return Status::success();
+  }
+  mutable size_t kernels = 0;
+};
+
 /// Records what is started, and starts it.
 class LaunchRecord::Recorder : public Forwarding {
 public:
@@ -116,6 +127,12 @@ Result<std::unique_ptr<LaunchRecord>> LaunchRecord::create(std::shared_ptr<const
   record->workspaces = std::make_shared<Workspaces>(backend);
   if (Status status = record->launchThrough(Recorder(**code, artifact, *record)); !status)
     return status.error();
+  Counter counter(**code);
+  record->arguments.capturesUnchanged = true;
+  if (Status status = record->launchThrough(counter); !status)
+    return status.error();
+  record->arguments.capturesUnchanged = arguments.capturesUnchanged;
+  record->kept = counter.kernels;
   return Result<std::unique_ptr<LaunchRecord>>(std::move(record));
 }
 

@@ -37,6 +37,8 @@ public:
 
   size_t kernels() const { return calls.size(); }
   int tensorMaps() const { return maps; }
+  /// Kernels of a launch whose captured tensors are unchanged since the one before.
+  size_t keptKernels() const { return kept; }
 
 private:
   struct Parameter {
@@ -52,6 +54,7 @@ private:
   class Forwarding;
   class Recorder;
   class Silent;
+  class Counter;
 
   /// Launches the plan as Kernel::launch does, with `through` in place of the loaded code.
   Status launchThrough(const LoadedCode &through) const;
@@ -66,6 +69,7 @@ private:
   LaunchArguments arguments;
   std::vector<Call> calls;
   int maps = 0;
+  size_t kept = 0;
 };
 
 } // namespace tesela
