@@ -162,7 +162,7 @@ std::optional<BoxNumbers> BoxValues::findNumbers(Value value, ColumnBox *box) {
         return ends.unlessNaN(bounds->first, bounds->second, at.truth(false));
       })
       .Default([&](Operation *) -> Result {
-        lose(op, "a function of numbers without bounds");
+        lose(op, "the compiler computes no bounds of this operation");
         return std::nullopt;
       });
 }

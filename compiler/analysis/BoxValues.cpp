@@ -326,7 +326,7 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
         Result x = operand(0);
         if (!x || !isUniform(divide.getRhs())) {
           if (x)
-            lose(op, "a quotient by what varies in a tile");
+            lose(op, "the divisor varies within a tile");
           return std::nullopt;
         }
         Value divisor = hoist(divide.getRhs());
@@ -338,7 +338,7 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
         Result x = operand(0);
         if (!x || !isUniform(divide.getRhs())) {
           if (x)
-            lose(op, "a remainder by what varies in a tile");
+            lose(op, "the divisor varies within a tile");
           return std::nullopt;
         }
         if (takesEveryRemainder(divide, box))
@@ -395,7 +395,7 @@ std::optional<BoxInterval> BoxValues::findInterval(Value value, ColumnBox *box) 
         return BoxInterval{at.wide(ends->first), at.wide(ends->second)};
       })
       .Default([&](Operation *) -> Result {
-        lose(op, "an operation without bounds");
+        lose(op, "the compiler computes no bounds of this operation");
         return std::nullopt;
       });
 }
@@ -500,7 +500,7 @@ BoxTruth BoxValues::findTruth(Value value, ColumnBox *box) {
                 at.both(hasRounds, each.mayBeFalse)};
       })
       .Default([&](Operation *) {
-        lose(op, "a condition without bounds");
+        lose(op, "the compiler computes no bounds of this condition");
         return BoxTruth{};
       });
 }

@@ -58,16 +58,18 @@ static bool mayOwnTiles(const KernelSpecification &specification,
 /// The error of a failed stage: an invalid argument if the user's own template failed, else a bug.
 Error Compilation::failure(const char *stage) {
   if (!templateFile.empty())
-    return Error(Code::invalidArgument,
-                 fmt::format("the template {} cannot be compiled, in stage '{}': {}; mend it, or "
-                             "use the built-in one",
-                             templateFile, stage, messages));
+    return Error(
+        Code::invalidArgument,
+        fmt::format(
+            "the template {} cannot be compiled: stage '{}' failed with: {}; correct the template, "
+            "or use the built-in one",
+            templateFile, stage, messages));
   if (!specification.isAttention())
-    return Error(Code::invalidArgument,
-                 fmt::format("the template '{}' cannot be compiled for {}, in stage '{}': {}; bind "
-                             "other values, or choose another schedule",
-                             specification.algorithm, specification.target.name(), stage,
-                             messages));
+    return Error(
+        Code::invalidArgument,
+        fmt::format("the template '{}' cannot be compiled for {}: stage '{}' failed with: {}; bind "
+                    "other values, or choose another schedule",
+                    specification.algorithm, specification.target.name(), stage, messages));
   return Error(Code::defect, fmt::format("{}: the compiler failed in stage '{}': {}; this is a "
                                          "defect of Tesela, please report it with the variant",
                                          specification.variantFile, stage, messages));

@@ -41,25 +41,26 @@ Status Compilation::checkHeadDims() {
   for (auto [dim, widest] :
        {std::pair(specification.headDimQk, widestQk), std::pair(specification.headDimV, widestV)}) {
     int limit = isForward ? widest : int(widestOfRows);
-    if (dim < 8 || dim % 8 != 0 || dim > limit)
-      return Error(Code::unsupported,
-                   fmt::format("a head dimension of {} is not supported: it is a multiple of 8 up "
-                               "to {}; {}",
-                               dim, limit,
-                               dim > limit && limit == widestOfRows && dim <= widest
-                                   ? "forward attention alone takes wider heads"
-                                   : "pad the tensors with zeros to the next of these"));
+    if (dim >= 8 && dim % 8 == 0 && dim <= limit)
+      continue;
+    const char *remedy = dim <= limit
+                             ? "pad the tensors with zeros to the next supported head dimension"
+                         : dim <= widest ? "only forward attention supports wider heads"
+                                         : "use narrower heads";
+    return Error(Code::unsupported, fmt::format("a head dimension of {} is not supported: it must "
+                                                "be a multiple of 8 up to {}; {}",
+                                                dim, limit, remedy));
   }
   if (!hasWideHeads(specification))
     return Status::success();
   const char *what = specification.dropout           ? "dropout is"
-                     : specification.hasNarrowKeys() ? "keys and values of 8 bits are"
+                     : specification.hasNarrowKeys() ? "a cache of 8-bit keys and values is"
                                                      : nullptr;
   if (!what)
     return Status::success();
   return Error(Code::unsupported,
-               fmt::format("{} not supported with head dimensions of {} and {}: these go up to {} "
-                           "with it; leave it out, or take narrower heads",
+               fmt::format("{} not supported with head dimensions of {} and {}: with it "
+                           "head dimensions go up to {}; leave it out, or use narrower heads",
                            what, specification.headDimQk, specification.headDimV, widestOfRows));
 }
 
@@ -73,8 +74,8 @@ Status Compilation::checkHooks() {
     return Status::success();
   return Error(
       Code::invalidArgument,
-      fmt::format("the template '{}' asks a variant for its score or mask, and there is no "
-                  "variant: write one, `attention name() {{}}` for neither",
+      fmt::format("the template '{}' needs a variant with a score or a mask, and none is given: "
+                  "pass a variant; `attention name() {{}}` has neither a score nor a mask",
                   specification.algorithm));
 }
 
@@ -83,11 +84,12 @@ Status Compilation::checkDropout() {
   auto isHook = [](tile::DropoutOp) { return WalkResult::interrupt(); };
   if (!specification.dropout || module->walk(isHook).wasInterrupted())
     return Status::success();
-  return Error(Code::unsupported,
-               fmt::format("the template '{}' has no dropout: leave it out, or take 'forward', "
-                           "'backward', 'backward_fused', 'backward_in_parts' or "
-                           "'backward_parameters'",
-                           specification.algorithm));
+  return Error(
+      Code::unsupported,
+      fmt::format("the template '{}' does not support dropout: leave it out, or use 'forward', "
+                  "'backward', 'backward_fused', 'backward_in_parts' or "
+                  "'backward_parameters'",
+                  specification.algorithm));
 }
 
 /// Checks the extents of products, which no other check does. A GPU's matrix instructions take 16
@@ -105,12 +107,11 @@ Status Compilation::checkProducts() {
     int64_t own = columns / std::max<int64_t>(1, 16 * schedule.warps / std::max<int64_t>(rows, 1));
     if (rows % 16 == 0 && columns % 16 == 0 && depth % 16 == 0 && own <= 256)
       return WalkResult::advance();
-    status =
-        Error(Code::invalidArgument,
-              fmt::format("the template '{}' has a product of {} x {} by {} x {}: on a GPU "
-                          "tile.dot takes extents that are multiples of 16, and 256 columns at "
-                          "most; bind other extents, or compile for the host",
-                          specification.algorithm, rows, depth, depth, columns));
+    status = Error(Code::invalidArgument,
+                   fmt::format("the template '{}' has a product of {} x {} by {} x {}: on a GPU "
+                               "the extents of tile.dot must be multiples of 16, with at most 256 "
+                               "columns; bind other extents, or compile for the host",
+                               specification.algorithm, rows, depth, depth, columns));
     return WalkResult::interrupt();
   });
   return status;
@@ -130,8 +131,8 @@ Status Compilation::checkParameterBytes(const KernelSignature &signature) {
     return Status::success();
   return Error(
       Code::unsupported,
-      fmt::format("{}: its parameters take {} bytes of a GPU kernel's arguments, which end "
-                  "at {}: put scalars together in one captured tensor",
+      fmt::format("{}: its parameters take {} bytes, and a GPU kernel has at most {} bytes of "
+                  "arguments: put several scalars into one captured tensor",
                   specification.variantFile, bytes, limit));
 }
 
@@ -150,9 +151,9 @@ Status Compilation::checkOverlap() {
   for (auto kernel : module->getOps<tile::KernelOp>())
     if (mustOverlap && kernel->hasAttr(productsWaitAttr))
       return Error(Code::unsupported,
-                   fmt::format("schedule: a thread's registers do not hold the tiles of the "
-                               "products of '{}' that could run beside each other; take a smaller "
-                               "block_n, or split_outputs = true",
+                   fmt::format("schedule: the products of '{}' that run at the same time need "
+                               "more registers than a thread has; use a smaller block_n, or "
+                               "split_outputs = true",
                                kernel.getSymName().str()));
   return Status::success();
 }
@@ -162,9 +163,9 @@ Status Compilation::checkSharedBytes() {
   for (const auto &[symbol, bytes] : sharedBytes)
     if (bytes > chip.blockShared)
       return Error(Code::invalidArgument,
-                   fmt::format("schedule: the kernel '{}' needs {} bytes of shared memory, sm_{} "
-                               "gives a thread block {}; take a smaller block_m, block_n or fewer "
-                               "stages",
+                   fmt::format("schedule: the kernel '{}' needs {} bytes of shared memory, and a "
+                               "thread block of sm_{} has at most {}; use a smaller block_m, a "
+                               "smaller block_n or fewer stages",
                                symbol, bytes, chip.sm, chip.blockShared));
   return Status::success();
 }

@@ -41,8 +41,8 @@ static std::string render(const std::vector<LostProof> &proofs,
   Diagnostics diagnostics(specification.variantText, specification.variantFile);
   for (const LostProof &proof : proofs)
     diagnostics.note({{proof.line, proof.column}, 1},
-                     "nothing is proved from this, " + proof.reason +
-                         (proof.remedy.empty() ? "" : ": " + proof.remedy));
+                     "no tile can be proved empty or full from this: " + proof.reason +
+                         (proof.remedy.empty() ? "" : "; " + proof.remedy));
   return diagnostics.render();
 }
 
@@ -194,9 +194,9 @@ static Result<ExplainedTiles> explainHere(const ExplainRequest &request) {
   double tiles = allHeads * double(map.rows) * double(map.columns);
   if (tiles > maxTiles || allHeads > maxHeads)
     return Error(Code::unsupported,
-                 fmt::format("{}: the launch has {:.3g} tiles of {:.0f} different heads, at most "
-                             "{:.3g} of {:.0f} are counted: make the lengths, the batch or the "
-                             "heads smaller",
+                 fmt::format("{}: the launch has {:.3g} tiles in {:.0f} different heads, and at "
+                             "most {:.3g} tiles in {:.0f} heads are counted: reduce the lengths, "
+                             "the batch or the number of heads",
                              request.specification.variantFile, tiles, allHeads, maxTiles,
                              maxHeads));
   while (allHeads * double(map.cellRows()) * double(map.cellColumns()) > double(request.mostCells))

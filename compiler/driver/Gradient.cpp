@@ -61,11 +61,12 @@ Result<Derivatives> textsOf(const Variant &variant, NodeId root, attn::VariantOp
   ExpressionText text(op, body, roots);
   if (!text.isWithinLimits()) {
     Diagnostics diagnostics(source, variant.file);
-    diagnostics.error({variant.nodes[root].location, 1},
-                      fmt::format("the derivatives of this {} are larger than a text may be, which "
-                                  "has at most 8192 operators, numbers and names; put parts of it "
-                                  "into a captured tensor",
-                                  what));
+    diagnostics.error(
+        {variant.nodes[root].location, 1},
+        fmt::format("the derivatives of this {} have more than 8192 operators, numbers "
+                    "and names, or are nested too deeply; put parts of it into a "
+                    "captured tensor",
+                    what));
     return Error(Code::unsupported, diagnostics.render());
   }
   Derivatives result;

@@ -68,16 +68,15 @@ static Result<std::vector<std::string>> namedGradients(const KernelSpecification
       for (const Parameter &each : parameters)
         if (checkHasGradient(each))
           known.push_back(each.name);
-      return invalid(fmt::format("there is no parameter '{}' to have a gradient; {}", name.str(),
-                                 known.empty()
-                                     ? "the variant has none with one"
-                                     : fmt::format("there is {}", fmt::join(known, ", "))));
+      return invalid(fmt::format(
+          "the variant has no parameter '{}' with a gradient; {}", name.str(),
+          known.empty() ? "it has none" : fmt::format("it has {}", fmt::join(known, ", "))));
     }
     if (Status status = checkHasGradient(*parameter); !status)
       return status.error();
     if (llvm::is_contained(names, name))
       return invalid(
-          fmt::format("the gradient of '{}' is asked for twice: ask for it once", name.str()));
+          fmt::format("the gradient of '{}' is requested twice: request it once", name.str()));
     names.push_back(name.str());
   }
   return names;
@@ -95,7 +94,8 @@ Result<std::vector<ParameterGradient>> askedGradients(const KernelSpecification 
       names->push_back(parameter.name);
   FailureOr<attn::GradientOp> gradient = differentiate(op);
   if (failed(gradient))
-    return Error(Code::unsupported, "the score has no derivative");
+    return Error(Code::unsupported,
+                 fmt::format("the score of '{}' has no derivative", op.getSymName().str()));
   SmallVector<ParameterGradient> found = parameterGradients(op, *gradient, *names);
   gradient->erase();
   std::vector<ParameterGradient> asked;
@@ -103,11 +103,10 @@ Result<std::vector<ParameterGradient>> askedGradients(const KernelSpecification 
     if (!isNamed && !each.isInScore && !each.isInSink)
       continue;
     if (!each.isDirect && each.rank > mostAxesOfSums)
-      return Error(
-          Code::unsupported,
-          fmt::format("the gradient of '{}', which has {} axes, is not supported: a tensor "
-                      "that is read in this way has {} at most; put axes together",
-                      each.name, each.rank, mostAxesOfSums));
+      return Error(Code::unsupported,
+                   fmt::format("the gradient of '{}' with {} axes is not supported: a tensor that "
+                               "is read in this way may have at most {} axes; join axes",
+                               each.name, each.rank, mostAxesOfSums));
     asked.push_back(std::move(each));
   }
   if (asked.empty())

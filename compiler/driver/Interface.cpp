@@ -80,14 +80,13 @@ private:
       if (name == "scale" && argument.getType().isF32())
         return Status::success();
       return invalid(kernel, name,
-                     "is a scalar without '$': put it before the name, and the caller passes the "
-                     "scalar; without it there is the softmax scale alone, 'scale: f32'");
+                     "is a scalar without '$': write '$' before the name of a scalar that the "
+                     "caller passes; only the softmax scale, 'scale: f32', has no '$'");
     }
     std::optional<ElementType> type = elementTypeOf(view.getElementType());
     if (!type)
       return invalid(kernel, name,
-                     "has an element type that no tensor has: take f32, f16, bf16, "
-                     "f8E4M3FN, i32 or i8");
+                     "has an unsupported element type: use f32, f16, bf16, f8E4M3FN, i32 or i8");
     std::optional<tile::Role> role = kernel.getArgumentRole(index);
     if (!role)
       return invalid(kernel, name, "has no role: write in, out, optional or workspace before it");
@@ -158,8 +157,8 @@ private:
 
   static Error differs(tile::KernelOp kernel, const std::string &name) {
     return invalid(kernel, name,
-                   "is declared in another way by a kernel before: one name is one tensor, of one "
-                   "element type, with the same extents");
+                   "is declared differently by an earlier kernel: kernels that use the same name "
+                   "must declare the same element type and extents");
   }
 
   /// Adds a parameter of the template. Those of the variant have been added before. The view says
@@ -172,8 +171,7 @@ private:
     auto view = dyn_cast<tile::ViewType>(type);
     std::optional<ElementType> element = elementTypeOf(view ? view.getElementType() : type);
     if (!element || (!view && *element != ElementType::f32 && *element != ElementType::i32))
-      return invalid(kernel, "$" + name,
-                     "has a type that no parameter has: scalars are f32 or i32");
+      return invalid(kernel, "$" + name, "has an unsupported type: scalars must be f32 or i32");
     parameter.type = *element;
     parameter.isCapture = bool(view);
     for (int64_t axis = 0; view && axis < view.getRank(); ++axis) {

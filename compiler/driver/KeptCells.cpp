@@ -149,10 +149,11 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
   constexpr int64_t mostCells = int64_t(1) << 26; // 256 MB of numbers
   if (rows > mostCells / std::max<int64_t>(columns, 1))
     return Error(Code::invalidArgument,
-                 "cells of " + std::to_string(cell) + " are " + std::to_string(rows) + " x " +
-                     std::to_string(columns) + " for " + std::to_string(extents.Sq) +
-                     " queries and " + std::to_string(extents.Sk) + " keys, and " +
-                     std::to_string(mostCells) + " can be counted: give a larger cell");
+                 "with cells of " + std::to_string(cell) + " positions there are " +
+                     std::to_string(rows) + " x " + std::to_string(columns) + " cells for " +
+                     std::to_string(extents.Sq) + " queries and " + std::to_string(extents.Sk) +
+                     " keys, and at most " + std::to_string(mostCells) +
+                     " can be counted: use larger cells");
   work.assign(size_t(rows * columns), 0);
   int32_t batches = tellsBatches_ ? extents.B : std::min(extents.B, 1);
   int32_t heads = tellsHeads_ ? extents.H : std::min(extents.H, 1);

@@ -75,20 +75,19 @@ static Status checkPrefix(const KernelSpecification &specification) {
   if (place.prefix.empty())
     return Status::success();
   if (place.prefix != "shared")
-    return invalid(fmt::format("prefix is shared, not '{}': sequences that share no keys need no "
-                               "binding",
+    return invalid(fmt::format("the binding prefix must be 'shared', not '{}': leave it out if "
+                               "sequences share no keys",
                                place.prefix));
   if (!specification.isAttention())
-    return invalid(fmt::format("prefix=shared is of forward and forward_in_parts, not of '{}': "
-                               "leave it out",
+    return invalid(fmt::format("only forward and forward_in_parts support prefix=shared, not "
+                               "'{}': leave it out",
                                specification.algorithm));
   if (specification.dropout)
-    return invalid("prefix=shared has no dropout, whose numbers follow from rows that are no "
-                   "tokens: leave out one of them");
+    return invalid("prefix=shared does not support dropout, because the rows of the prefix's "
+                   "kernels are not tokens: leave out one of them");
   if (place.keys != "paged" || place.queries != "ragged" || place.positions != "end")
-    return invalid("prefix=shared needs keys=paged, queries=ragged and positions=end: the tokens "
-                   "of all sequences are the rows of its prefix, which lies in pages, and queries "
-                   "end where their keys end");
+    return invalid("prefix=shared needs keys=paged, queries=ragged and positions=end: add "
+                   "these bindings");
   return Status::success();
 }
 
@@ -123,22 +122,22 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
 
   if (Places place = placesOf(specification); !place.cache.empty() && place.cache != "e4m3")
     return invalid(
-        fmt::format("cache is e4m3, not '{}': keys and values of the input's type need no "
-                    "binding",
+        fmt::format("the binding cache must be 'e4m3', not '{}': leave it out for keys and "
+                    "values of the input's type",
                     place.cache));
   if (!specification.hasNarrowKeys() &&
       llvm::any_of(specification.bindings,
                    [](const std::string &each) { return StringRef(each).starts_with("scales="); }))
-    return invalid("scales=… are of keys and values of 8 bits: bind cache=e4m3, too");
+    return invalid("scales=… needs keys and values of 8 bits: also bind cache=e4m3");
   if (Status status = checkPrefix(specification); !status)
     return status.error();
   if (Places place = placesOf(specification); !place.values.empty() && place.values != "keys")
-    return invalid(fmt::format("values is keys, not '{}': values of a tensor of their own need no "
-                               "binding",
+    return invalid(fmt::format("the binding values must be 'keys', not '{}': leave it out if "
+                               "values have their own tensor",
                                place.values));
   if (hasValuesOfKeys(specification) && !specification.isAttention())
-    return invalid(fmt::format("values=keys is of the templates '{}' and '{}', not of '{}': give "
-                               "it values of a tensor of their own",
+    return invalid(fmt::format("only the templates '{}' and '{}' support values=keys, not '{}': "
+                               "pass a separate tensor of values",
                                forwardAlgorithm, partsAlgorithm, algorithm));
   std::vector<std::string> places;
   bool isPaged = placesOf(specification).keys == "paged";
@@ -155,14 +154,15 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     auto [name, value] = StringRef(binding).split('=');
     if (name.empty() || !isValue(value))
       return invalid(
-          fmt::format("the binding '{}' is not name=value, with a whole number or one of "
-                      "f32, f16, bf16, e4m3, i8 and i32: write for example columns=64",
+          fmt::format("the binding '{}' must have the form name=value, where the value is a "
+                      "whole number or one of f32, f16, bf16, e4m3, i8 and i32, for example "
+                      "columns=64",
                       binding));
     size_t place = llvm::find(bound, name.str()) - bound.begin();
     if (place < derived)
       return invalid(
-          fmt::format("the parameter '{}' follows from the options of the kernel or from "
-                      "its schedule: leave it out of the bindings",
+          fmt::format("the parameter '{}' is set by the kernel's options or its schedule: leave "
+                      "it out of the bindings",
                       name.str()));
     if (place < bound.size())
       return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name.str()));

@@ -33,7 +33,7 @@ Status checkNames(const Variant &variant, const std::vector<ConstantValue> &valu
       return invalid("there is no const parameter '" + value.name + "'" + knownConstants(variant));
     if (!parameter->isConstant)
       return invalid("the parameter '" + value.name +
-                     "' is no const parameter: pass it to the launch, or write 'const' before it");
+                     "' is not const: pass it to the launch, or write 'const' before it");
     if (std::count_if(values.begin(), values.end(), named) > 1)
       return invalid("the const parameter '" + value.name + "' is given twice: pass it once");
   }

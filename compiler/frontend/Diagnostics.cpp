@@ -104,7 +104,7 @@ std::string Diagnostics::render() const {
     appendSourceLine(out, lineOf(text_, at.line), diagnostic.range);
   }
   if (isFull())
-    out += "further diagnostics are not shown: mend these first\n";
+    out += "more diagnostics are not shown: correct these first\n";
   return out;
 }
 

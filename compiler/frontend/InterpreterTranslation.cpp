@@ -39,8 +39,8 @@ static Status checkBinding(const Parameter &parameter, const Binding &binding) {
   if (!parameter.isCapture) {
     if (parameter.type == ElementType::i32 &&
         binding.scalar != static_cast<double>(attn::saturatingInt(binding.scalar)))
-      return invalid("is i32, but its value " + std::to_string(binding.scalar) +
-                     " is no i32; give an integer from -2147483648 to 2147483647");
+      return invalid("is i32, but its value is " + std::to_string(binding.scalar) +
+                     "; pass an integer from -2147483648 to 2147483647");
     return Status::success();
   }
   const CaptureView &capture = binding.capture;
@@ -49,12 +49,11 @@ static Status checkBinding(const Parameter &parameter, const Binding &binding) {
     return invalid("has " + std::to_string(rank) + " axes, but " +
                    std::to_string(capture.extents.size()) + " extents and " +
                    std::to_string(capture.strides.size()) +
-                   " strides are given; give one of each "
-                   "an axis");
+                   " strides are given; pass one extent and one stride for each axis");
   bool isEmpty = false;
   for (int64_t extent : capture.extents) {
     if (extent < 0)
-      return invalid("has an extent of " + std::to_string(extent) + "; extents are 0 or more");
+      return invalid("has an extent of " + std::to_string(extent) + "; extents must be 0 or more");
     isEmpty |= extent == 0;
   }
   if (!capture.data && !isEmpty)
@@ -192,7 +191,7 @@ Result<Interpreter> Interpreter::create(const Variant &variant, const Bindings &
     return Error(Code::invalidArgument,
                  "variant '" + variant.name + "' has " + std::to_string(variant.parameters.size()) +
                      " parameters, but " + std::to_string(bindings.parameters.size()) +
-                     " values are given; give one a parameter, in order");
+                     " values are given; pass one value for each parameter, in order");
   for (size_t i = 0; i < variant.parameters.size(); ++i)
     if (Status status = checkBinding(variant.parameters[i], bindings.parameters[i]); !status)
       return status.error();

@@ -115,18 +115,18 @@ private:
     size_t length = 1;
     std::string message;
     if (c == '&' || c == '|') {
-      message = std::string("'") + c + "' is no operator; write '" + c + c + "'";
+      message = std::string("'") + c + "' is not an operator; write '" + c + c + "'";
     } else if (position_ == 0 && text_.starts_with("\xef\xbb\xbf")) {
       length = 3;
-      message = "a byte order mark stands here; save the file without it";
+      message = "the text begins with a byte order mark; save the file without it";
     } else if (static_cast<unsigned char>(c) >= 0x80) {
       while (static_cast<unsigned char>(at(length)) >= 0x80)
         ++length;
-      message = "this is no ASCII character; outside of comments the language is written in ASCII";
+      message = "this is not an ASCII character; only comments may contain other characters";
     } else if (static_cast<unsigned char>(c) < 0x20) {
-      message = "a control character stands here; remove it";
+      message = "there is a control character here; remove it";
     } else {
-      message = std::string("'") + c + "' means nothing in this language; remove it";
+      message = std::string("'") + c + "' has no meaning in this language; remove it";
     }
     diagnostics_.error(range(length), message);
     // '&' and '|' most likely mean '&&' and '||'. With these tokens the statement can be parsed on.

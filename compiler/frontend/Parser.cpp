@@ -182,11 +182,11 @@ private:
     auto type = parseElementType(token.text);
     if (!type || *type == ElementType::e4m3) {
       std::string_view near = nearestName(token.text, {"i32", "f32", "f16", "bf16", "bool"});
-      error(token, described(token) + " is no type" +
+      error(token, described(token) + " is not a type" +
                        (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
                        (near.empty() ? "; " : " (") +
-                       "a parameter is i32 or f32, a captured tensor "
-                       "holds i32, f32, f16, bf16 or bool" +
+                       "scalars are i32 or f32, and captured tensors hold i32, f32, f16, "
+                       "bf16 or bool" +
                        (near.empty() ? "" : ")"));
       return false;
     }
@@ -243,9 +243,9 @@ private:
       std::string_view near =
           nearestName(name.text, {std::begin(kExtentNames), std::end(kExtentNames)});
       error(name,
-            described(name) + " is no extent" +
+            described(name) + " is not an extent" +
                 (near.empty() ? "" : "; did you mean '" + std::string(near) + "'?") +
-                " (B H Hkv Sq Sk are extents, and a new name is bound by the tensor's own shape)");
+                " (extents are B H Hkv Sq Sk, or a new name, which the tensor's own shape binds)");
       return false;
     }
     named = &take();
@@ -338,7 +338,8 @@ private:
       return value != kInvalid ? endStatement() : recover();
     }
     if (first.is("exact"))
-      error(first, "'exact' stands before a score, as in 'exact score = ...'; masks always are");
+      error(first, "'exact' may only be written before a score, as in 'exact score = ...'; masks "
+                   "are always exact");
     else
       unknownStatement(first);
     take();
@@ -346,7 +347,7 @@ private:
   }
 
   void unknownStatement(const Token &first) {
-    std::string message = described(first) + " begins no statement; ";
+    std::string message = described(first) + " does not begin a statement; ";
     std::string_view near = first.kind == Token::Kind::name && ahead().is("=")
                                 ? nearestName(first.text, {"mask", "score", "sink"})
                                 : std::string_view();
@@ -355,7 +356,7 @@ private:
     else if (first.kind == Token::Kind::name && ahead().is("="))
       message += "write 'let " + std::string(first.text) + " = ...'";
     else
-      message += "there are 'let name = ...', 'mask = ...', 'score = ...' and 'sink = ...'";
+      message += "statements are 'let name = ...', 'mask = ...', 'score = ...' and 'sink = ...'";
     error(first, message);
   }
 
@@ -462,7 +463,8 @@ private:
       return primary();
     Nesting nesting(depth_);
     if (depth_ > kMaxDepth)
-      return syntaxError(op, "too many signs follow each other; remove some");
+      return syntaxError(op, "the expression is nested more than " + std::to_string(kMaxDepth) +
+                                 " levels deep; remove some signs");
     take();
     // -2147483648 is an i32, but 2147483648 is not.
     if (op.is("-") && here().kind == Token::Kind::integer)
@@ -523,8 +525,8 @@ private:
     const Token &index = here();
     if (index.kind != Token::Kind::name || !ahead().is("<"))
       return syntaxError(index, "write a reduction as '" + std::string(function.text) +
-                                    "(i < M: ...)', with a new name for i; " + described(index) +
-                                    " stands here");
+                                    "(i < M: ...)', with a new name for i, not " +
+                                    described(index));
     take();
     take(); // '<'
     NodeId bound = expression();

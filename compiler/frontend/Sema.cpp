@@ -96,10 +96,10 @@ bool Sema::declare(const Token &name, Symbol::Kind kind, int32_t value) {
 
 std::string Sema::whatIs(const Symbol &symbol) const {
   if (symbol.kind != Symbol::extent)
-    return " is declared already, in line ";
+    return " is already declared in line ";
   int32_t binding = variant_.boundExtents[symbol.value].parameter;
   return " is an extent that the shape of " + quoted(variant_.parameters[binding].name) +
-         " binds, in line ";
+         " binds in line ";
 }
 
 bool Sema::addParameter(const Token &name, Symbol::Kind kind, Parameter parameter) {
@@ -141,13 +141,13 @@ void Sema::declareLet(const Token &name, NodeId value) { declare(name, Symbol::l
 
 void Sema::setMask(const Token &keyword, NodeId value) {
   if (std::exchange(hasMask_, true)) {
-    diagnostics_.error(keyword.range, "there are two masks; join them in one with '&&'");
+    diagnostics_.error(keyword.range, "the variant has two masks; join them in one with '&&'");
     return;
   }
   if (value == kInvalid)
     return;
   if (typeOf(value) != ScalarType::boolean) {
-    diagnostics_.error(keyword.range, "a mask is bool, this one is " +
+    diagnostics_.error(keyword.range, "a mask must be bool, this one is " +
                                           std::string(typeName(typeOf(value))) +
                                           "; compare it, for example with '!= 0'");
     return;
@@ -157,15 +157,17 @@ void Sema::setMask(const Token &keyword, NodeId value) {
 
 void Sema::setScore(const Token &keyword, NodeId value, bool exact) {
   if (std::exchange(hasScore_, true)) {
-    diagnostics_.error(keyword.range, "there are two scores; keep one, or make the first a let");
+    diagnostics_.error(keyword.range,
+                       "the variant has two scores; keep one, or make the first a let");
     return;
   }
   if (value == kInvalid)
     return;
   if (typeOf(value) == ScalarType::boolean) {
-    diagnostics_.error(keyword.range,
-                       "a score is a number, this one is bool; write 'mask = ...' to drop keys, or "
-                       "choose between two numbers with 'c ? x : y'");
+    diagnostics_.error(
+        keyword.range,
+        "a score must be a number, this one is bool; write 'mask = ...' to drop keys, or "
+        "choose between two numbers with 'c ? x : y'");
     return;
   }
   variant_.score = asFloat(value, keyword.range, "a score");
@@ -174,15 +176,16 @@ void Sema::setScore(const Token &keyword, NodeId value, bool exact) {
 
 void Sema::setSink(const Token &keyword, NodeId value) {
   if (std::exchange(hasSink_, true)) {
-    diagnostics_.error(keyword.range, "there are two sinks; join them in one, as "
+    diagnostics_.error(keyword.range, "the variant has two sinks; join them in one, as "
                                       "'log(exp(x) + exp(y))'");
     return;
   }
   if (value == kInvalid)
     return;
   if (typeOf(value) == ScalarType::boolean) {
-    diagnostics_.error(keyword.range, "a sink is a number, this one is bool; write 'c ? x : -inf' "
-                                      "for one that is not always there");
+    diagnostics_.error(keyword.range,
+                       "a sink must be a number, this one is bool; write 'c ? x : -inf' "
+                       "for a sink that some rows do not have");
     return;
   }
   variant_.sink = asFloat(value, keyword.range, "a sink");
@@ -271,8 +274,8 @@ bool Sema::wantType(NodeId id, ScalarType type, SourceRange range, std::string_v
   ScalarType found = typeOf(id);
   if (found == type)
     return true;
-  std::string message = std::string(role) + " is " + std::string(typeName(type)) + ", but " +
-                        std::string(typeName(found)) + " stands here; ";
+  std::string message = std::string(role) + " must be " + std::string(typeName(type)) +
+                        ", but it is " + std::string(typeName(found)) + "; ";
   if (type == ScalarType::boolean)
     message += "compare it, for example with '!= 0'";
   else if (found == ScalarType::boolean)
@@ -286,7 +289,7 @@ bool Sema::wantType(NodeId id, ScalarType type, SourceRange range, std::string_v
 bool Sema::unifyNumbers(NodeId &left, NodeId &right, SourceRange range, std::string_view role) {
   for (NodeId id : {left, right})
     if (typeOf(id) == ScalarType::boolean) {
-      diagnostics_.error(range, std::string(role) + " takes numbers, but bool stands here; write "
+      diagnostics_.error(range, std::string(role) + " takes numbers, not bool; write "
                                                     "'c ? 1 : 0' to make a number of a bool");
       return false;
     }
@@ -301,20 +304,20 @@ NodeId Sema::checkScope(NodeId id, SourceRange range, std::string_view name) {
   const Node &node = variant_.nodes[id];
   auto subject = [&](std::string_view source) {
     return quoted(name) + (name == source ? std::string(" is")
-                                          : " is computed from " + quoted(source) + " and so");
+                                          : " is computed from " + quoted(source) + " and so is");
   };
   if (statement_ == Statement::mask && node.dependsOnScore) {
-    diagnostics_.error(range, subject("s") +
-                                  " not in scope in a mask: masks are exact on every target, s is "
-                                  "not; to drop a key by its score write 'score = c ? s : -inf'");
+    diagnostics_.error(
+        range, subject("s") + " not in scope in a mask: masks are exact on every target, but s is "
+                              "not; to drop a key by its score write 'score = c ? s : -inf'");
     return kInvalid;
   }
   bool ofKey = node.indices & 1 << static_cast<int>(Index::k);
   if (statement_ == Statement::sink && (node.dependsOnScore || ofKey)) {
-    diagnostics_.error(range,
-                       subject(node.dependsOnScore ? "s" : "k") +
-                           " not in scope in a sink: it is one term for a query; there are b "
-                           "h hkv q, the extents and the parameters");
+    diagnostics_.error(
+        range, subject(node.dependsOnScore ? "s" : "k") +
+                   " not in scope in a sink: a sink has one value for each query, so it may "
+                   "use b h hkv q, the extents and the parameters");
     return kInvalid;
   }
   return id;
@@ -327,8 +330,9 @@ NodeId Sema::literal(const Token &token, bool negative) {
     auto [rest, failure] = std::from_chars(begin, end, magnitude);
     uint64_t limit = uint64_t{1} << 31;
     if (failure != std::errc() || magnitude > limit - !negative) {
-      diagnostics_.error(token.range, "the integer does not fit i32, which ends at -2147483648 and "
-                                      "2147483647; write a point, as 3000000000.0, to make it f32");
+      diagnostics_.error(token.range,
+                         "the integer does not fit i32, which goes from -2147483648 to "
+                         "2147483647; write a point, as 3000000000.0, to make it f32");
       return kInvalid;
     }
     int64_t value = negative ? -static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
@@ -338,7 +342,7 @@ NodeId Sema::literal(const Token &token, bool negative) {
   auto [rest, failure] = std::from_chars(begin, end, value);
   if (failure != std::errc()) {
     diagnostics_.error(token.range,
-                       "the number does not fit f32, whose magnitudes end at 1.4e-45 and 3.4e38; "
+                       "the number does not fit f32, whose magnitudes go from 1.4e-45 to 3.4e38; "
                        "write 0.0 for a smaller one and inf for a larger one");
     return kInvalid;
   }
@@ -407,24 +411,25 @@ NodeId Sema::read(const Token &name, const std::vector<NodeId> &indices) {
     if (remedy.empty())
       remedy = "; declare it among the parameters, for example as '" + std::string(name.text) +
                ": f32[H]'";
-    diagnostics_.error(name.range, "no captured tensor is called " + quoted(name.text) + remedy);
+    diagnostics_.error(name.range, "there is no captured tensor " + quoted(name.text) + remedy);
     return kInvalid;
   }
   if (symbol->kind == Symbol::let && symbol->value == kInvalid)
     return kInvalid;
   if (symbol->kind != Symbol::capture) {
     diagnostics_.error(name.range, quoted(name.text) +
-                                       " is no tensor; remove the '[...]', or give its "
-                                       "declaration extents, as f32[H]");
+                                       " is not a tensor; remove the '[...]', or declare "
+                                       "it with extents, as f32[H]");
     return kInvalid;
   }
   const Parameter &parameter = variant_.parameters[symbol->value];
   if (parameter.extents.size() != indices.size()) {
-    diagnostics_.error(name.range, quoted(name.text) + " has " +
-                                       std::to_string(parameter.extents.size()) + " axes, but " +
-                                       std::to_string(indices.size()) +
-                                       (indices.size() == 1 ? " index stands" : " indices stand") +
-                                       " here; write one index an axis");
+    diagnostics_.error(name.range,
+                       quoted(name.text) + " has " + std::to_string(parameter.extents.size()) +
+                           (parameter.extents.size() == 1 ? " axis, but " : " axes, but ") +
+                           std::to_string(indices.size()) +
+                           (indices.size() == 1 ? " index is" : " indices are") +
+                           " given; write one index for each axis");
     return kInvalid;
   }
   for (NodeId index : indices)
@@ -443,17 +448,18 @@ NodeId Sema::call(const Token &name, const std::vector<NodeId> &arguments) {
     names.insert(names.end(), {"any", "all", "sum"});
     std::string remedy = didYouMean(name.text, names);
     if (remedy.empty())
-      remedy = "; there are abs clamp cos exp floor int log max min sin sqrt tanh, and the "
-               "reductions any all sum";
-    diagnostics_.error(name.range, "no function is called " + quoted(name.text) + remedy);
+      remedy = "; the functions are abs clamp cos exp floor int log max min sin sqrt tanh, and the "
+               "reductions are any all sum";
+    diagnostics_.error(name.range, "there is no function " + quoted(name.text) + remedy);
     return kInvalid;
   }
   if (function->arguments != arguments.size()) {
-    diagnostics_.error(name.range, quoted(name.text) + " takes " +
-                                       std::to_string(function->arguments) +
-                                       (function->arguments == 1 ? " argument, " : " arguments, ") +
-                                       std::to_string(arguments.size()) + " given; write " +
-                                       std::to_string(function->arguments));
+    diagnostics_.error(name.range,
+                       quoted(name.text) + " takes " + std::to_string(function->arguments) +
+                           (function->arguments == 1 ? " argument, but " : " arguments, but ") +
+                           std::to_string(arguments.size()) +
+                           (arguments.size() == 1 ? " is" : " are") + " given; write " +
+                           std::to_string(function->arguments));
     return kInvalid;
   }
   if (std::find(arguments.begin(), arguments.end(), kInvalid) != arguments.end())
@@ -531,7 +537,7 @@ NodeId Sema::binary(const Token &op, NodeId left, NodeId right) {
   if (!unifyNumbers(left, right, op.range, role))
     return kInvalid;
   if (operation == Operator::remainder && typeOf(left) != ScalarType::i32) {
-    diagnostics_.error(op.range, "'%' takes two i32, but f32 stands here; write 'int(...)', or "
+    diagnostics_.error(op.range, "'%' takes two i32, but an operand is f32; write 'int(...)', or "
                                  "'x - floor(x / y) * y' for f32");
     return kInvalid;
   }
@@ -559,11 +565,12 @@ int32_t Sema::beginReduction(const Token &index, const Token &function, NodeId b
     return reduction;
   const Node &node = variant_.nodes[bound];
   if (node.dependsOnScore || node.indices != 0 || !node.reductions.empty())
-    diagnostics_.error(function.range,
-                       "the bound of " + quoted(function.text) +
-                           " must be the same for the whole launch; take a parameter, an extent or "
-                           "a number, and put what varies into the condition, as 'any(i < 16: i < "
-                           "q && ...)'");
+    diagnostics_.error(
+        function.range,
+        "the bound of " + quoted(function.text) +
+            " must be the same for the whole launch; use a parameter, an extent or "
+            "a number, and write the part that varies as a condition, as 'any(i < 16: i < "
+            "q && ...)'");
   return reduction;
 }
 
@@ -575,7 +582,7 @@ NodeId Sema::endReduction(const Token &index, const Token &function, int32_t red
     symbols_.erase(entry);
   if (bound == kInvalid || value == kInvalid || typeOf(bound) != ScalarType::i32)
     return kInvalid;
-  std::string role = "what " + quoted(function.text) + " joins";
+  std::string role = "the expression of " + quoted(function.text);
   if (function.is("sum")) {
     if (!unifyNumbers(value, value, function.range, quoted(function.text)))
       return kInvalid;

@@ -37,8 +37,8 @@ static Status checkShared(const Schedule &schedule, const KernelSpecification &s
   int64_t bytes = sharedBytes(schedule, specification);
   if (bytes > chip.blockShared)
     return reject(
-        fmt::format("needs {} bytes of shared memory, sm_{} gives a thread block {}; take a "
-                    "smaller block_m, block_n or fewer stages{}",
+        fmt::format("needs {} bytes of shared memory, and a thread block of sm_{} has at most {}; "
+                    "use a smaller block_m, a smaller block_n or fewer stages{}",
                     bytes, chip.sm, chip.blockShared,
                     hasWideHeads(specification) && !hasValuesOfKeys(specification)
                         ? ", or values=keys where the values are the first columns of the keys"

@@ -23,7 +23,7 @@ static std::string remedyOf(const Node &node) {
   case Operator::sin:
   case Operator::cos:
   case Operator::floor:
-    return "compare what stands inside of it, or let it depend on parameters, b and h alone";
+    return "compare its argument instead, or use only parameters, b and h in the argument";
   case Operator::divide:
     if (node.type == ScalarType::f32)
       return "multiply instead, as 'a < c * b' for 'a / b < c' where b is positive";

@@ -62,7 +62,8 @@ TEST(Constants, WhatDoesNotFitIsASentence) {
   EXPECT_THAT(messageOf({}), HasSubstr("'c' has no default: pass it among the kernel's constants"));
   EXPECT_THAT(messageOf({{"c", 1}, {"x", 1}}),
               HasSubstr("no const parameter 'x'; the variant has w, c"));
-  EXPECT_THAT(messageOf({{"c", 1}, {"a", 1}}), HasSubstr("write 'const' before it"));
+  EXPECT_THAT(messageOf({{"c", 1}, {"a", 1}}),
+              HasSubstr("'a' is not const: pass it to the launch, or write 'const' before it"));
   EXPECT_THAT(messageOf({{"c", 1}, {"c", 2}}), HasSubstr("given twice"));
   EXPECT_THAT(messageOf({{"c", 1}, {"w", 0.5}}), HasSubstr("a whole number that fits 32 bits"));
   EXPECT_THAT(messageOf({{"c", 1e39}}), HasSubstr("it must fit f32"));

@@ -41,7 +41,7 @@ const Case kNames[] = {
     {"attention t { mask = q < sk }", 1, 26, "did you mean 'Sk'?"},
     {"attention t { score = s * zebra }", 1, 27, "declare it as a parameter, or with 'let'"},
     {"attention t { score = tanhh(s) }", 1, 23, "did you mean 'tanh'?"},
-    {"attention t { score = gelu(s) }", 1, 23, "there are abs clamp cos"},
+    {"attention t { score = gelu(s) }", 1, 23, "the functions are abs clamp cos"},
     {"attention t(slope: f32[H]) { score = s + slop[h] }", 1, 42, "did you mean 'slope'?"},
     {"attention t { score = s + bias[h] }", 1, 27, "as 'bias: f32[H]'"},
     {"attention t { mask = s > 0 }", 1, 22, "masks are exact on every target"},
@@ -50,10 +50,10 @@ const Case kNames[] = {
     {"attention t { let q = 1\n mask = q > 0 }", 1, 19, "a word of the language"},
     {"attention t(q: i32) { mask = q > 0 }", 1, 13, "a word of the language"},
     {"attention t(a: f32[1, 2, 3, 4, 5, 6, 7, 8, H]) { score = s }", 1, 44, "at most 8 axes"},
-    {"attention t(a: i32, a: f32) { mask = a > 0 }", 1, 21, "declared already, in line 1"},
-    {"attention t(a: i32) {\n let a = 1\n mask = a > 0 }", 2, 6, "declared already, in line 1"},
+    {"attention t(a: i32, a: f32) { mask = a > 0 }", 1, 21, "already declared in line 1"},
+    {"attention t(a: i32) {\n let a = 1\n mask = a > 0 }", 2, 6, "already declared in line 1"},
     {"attention t { mask = true\n mask = false }", 2, 2, "join them in one with '&&'"},
-    {"attention t { score = s\n score = s }", 2, 2, "there are two scores"},
+    {"attention t { score = s\n score = s }", 2, 2, "the variant has two scores"},
     {"attention t { maks = q >= k }", 1, 15, "did you mean 'mask'?"},
     {"attention t { x = q >= k }", 1, 15, "write 'let x = ...'"},
 };
@@ -63,18 +63,18 @@ const Case kTypes[] = {
     {"attention t { mask = q }", 1, 15, "compare it"},
     {"attention t { score = q < k }", 1, 15, "'mask = ...'"},
     {"attention t { mask = q && k > 0 }", 1, 24, "compare it, for example with '!= 0'"},
-    {"attention t { mask = !q }", 1, 22, "the operand of '!' is bool"},
+    {"attention t { mask = !q }", 1, 22, "the operand of '!' must be bool, but it is i32"},
     {"attention t { mask = 0 < q < k }", 1, 28, "comparisons do not chain"},
     {"attention t { score = s + (q < k) }", 1, 25, "write 'c ? 1 : 0'"},
     {"attention t { score = s % 2 }", 1, 25, "x - floor(x / y) * y"},
     {"attention t { score = q ? s : 0 }", 1, 25, "the condition of '?'"},
     {"attention t { score = exp(q < k) }", 1, 23, "write 'c ? 1 : 0'"},
-    {"attention t { score = min(s) }", 1, 23, "takes 2 arguments, 1 given"},
-    {"attention t { score = exp(s, s) }", 1, 23, "takes 1 argument, 2 given"},
+    {"attention t { score = min(s) }", 1, 23, "takes 2 arguments, but 1 is given"},
+    {"attention t { score = exp(s, s) }", 1, 23, "takes 1 argument, but 2 are given"},
     {"attention t(t: f32[H]) { score = t[0.5] }", 1, 34, "write 'int(...)'"},
-    {"attention t(t: f32[H]) { score = t[h, k] }", 1, 34, "has 1 axes, but 2 indices"},
+    {"attention t(t: f32[H]) { score = t[h, k] }", 1, 34, "has 1 axis, but 2 indices are given"},
     {"attention t(t: f32[H]) { score = s + t }", 1, 38, "read one element with 't[...]'"},
-    {"attention t(x: f32) { score = s + x[h] }", 1, 35, "is no tensor"},
+    {"attention t(x: f32) { score = s + x[h] }", 1, 35, "is not a tensor"},
     {"attention t(d: bool[Sk]) { mask = d[k] > 0 }", 1, 40, "comparisons do not chain"},
     {"attention t(d: bf16[Sk]) { mask = d[k] && k > 0 }", 1, 40, "compare it"},
 };
@@ -85,7 +85,7 @@ const Case kSyntax[] = {
     {"attention { }", 1, 11, "write the variant's name"},
     {"atention t { mask = q > k }", 1, 1, "did you mean 'attention'?"},
     {"attention t(w: f23) { score = s + w }", 1, 16, "did you mean 'f32'?"},
-    {"attention t(w: boolean[H]) { mask = w[h] }", 1, 16, "holds i32, f32, f16, bf16 or bool"},
+    {"attention t(w: boolean[H]) { mask = w[h] }", 1, 16, "hold i32, f32, f16, bf16 or bool"},
     {"attention t(wide: i32[H]) { mask = wdie[h] == k }", 1, 36, "did you mean 'wide'?"},
     {"attention t { let lenght = q\n mask = length > lenght + k }", 2, 9, "did you mean 'lenght'?"},
     {"attention t { masc = q > k }", 1, 15, "did you mean 'mask'?"},
@@ -99,19 +99,19 @@ const Case kSyntax[] = {
     {"attention t { mask = q > k q < k }", 1, 28, "write an operator before 'q'"},
     {"attention t { mask = true } attention u { }", 1, 29, "a text holds one variant"},
     {"attention t { score = s * 0x10 }", 1, 27, "neither a number nor a name"},
-    {"attention t { score = s @ 2 }", 1, 25, "means nothing in this language"},
-    {"attention t { score = s * \xc3\xa9 2 }", 1, 27, "written in ASCII"},
+    {"attention t { score = s @ 2 }", 1, 25, "has no meaning in this language"},
+    {"attention t { score = s * \xc3\xa9 2 }", 1, 27, "only comments may contain other characters"},
     {"\xef\xbb\xbf"
      "attention t { score = s }",
-     1, 1, "byte order mark stands here; save"},
+     1, 1, "begins with a byte order mark; save"},
     {"attention t { mask = k < 2147483648 }", 1, 26, "does not fit i32"},
     {"attention t { mask = k < 99999999999999999999999 }", 1, 26, "does not fit i32"},
     {"attention t { score = s * 1e39 }", 1, 27, "does not fit f32"},
     {"attention t { score = q < k ? s }", 1, 33, "write ':' and the other value"},
     {"attention t { let = 3 }", 1, 19, "let name = value"},
-    {"attention t { 3 }", 1, 15, "there are 'let name = ...'"},
+    {"attention t { 3 }", 1, 15, "statements are 'let name = ...'"},
     {"attention t(w) { }", 1, 14, "write ':' and a type"},
-    {"attention t(w: int) { }", 1, 16, "is no type; a parameter is i32 or f32"},
+    {"attention t(w: int) { }", 1, 16, "is not a type; scalars are i32 or f32"},
     {"attention t(d: bool) { mask = d }", 1, 16, "take an i32 and compare it"},
     {"attention t(d: f16) { score = s + d }", 1, 16, "take an f32"},
     {"attention t(w: i32 = 0.5) { mask = k < w }", 1, 22, "the default of an i32 is an integer"},
@@ -122,26 +122,26 @@ const Case kSyntax[] = {
     {"attention t(t: f32[0, H], u: i32) { score = t[h, u] }", 1, 20, "from 1 to 2147483647"},
     {"attention t(t: f32[H, ?, Sk], u: i32) { score = t[h, 0, u] }", 1, 23, "write an extent as"},
     {"attention t(t: f32[h]) { score = t[h] }", 1, 20, "did you mean 'H'?"},
-    {"attention t(w: i32, t: f32[w]) { score = t[w] }", 1, 28, "'w' is no extent"},
+    {"attention t(w: i32, t: f32[w]) { score = t[w] }", 1, 28, "'w' is not an extent"},
 };
 INSTANTIATE_TEST_SUITE_P(Syntax, OneError, testing::ValuesIn(kSyntax));
 
 // The names that a captured tensor's shape binds are values, and follow the rules of other names.
 const Case kBoundExtents[] = {
     {"attention t(t: f32[M], M: i32) { mask = k < M\n score = t[k] }", 1, 24,
-     "'M' is an extent that the shape of 't' binds, in line 1; choose another name"},
+     "'M' is an extent that the shape of 't' binds in line 1; choose another name"},
     {"attention t(t: f32[M]) {\n let M = 3\n mask = k < M\n score = t[k] }", 2, 6,
-     "'M' is an extent that the shape of 't' binds, in line 1; choose another name"},
+     "'M' is an extent that the shape of 't' binds in line 1; choose another name"},
     {"attention t(t: f32[M]) { score = t[k] + sum(M < 4: M) }", 1, 45, "'M' is an extent that"},
     {"attention t(t: f32[Sq, u], u: f32[M]) { score = t[q, k] }", 1, 28,
      "'u' is an extent that the shape of 't' binds"},
-    {"attention t(t: f32[t]) { score = t[k] }", 1, 20, "'t' is declared already, in line 1"},
+    {"attention t(t: f32[t]) { score = t[k] }", 1, 20, "'t' is already declared in line 1"},
     {"attention t(t: f32[min]) { score = t[k] }", 1, 20, "'min' is a word of the language"},
-    {"attention t(t: f32[M]) { score = M[k] + t[k] }", 1, 34, "'M' is no tensor"},
+    {"attention t(t: f32[M]) { score = M[k] + t[k] }", 1, 34, "'M' is not a tensor"},
     {"attention t(t: f32[M]) { mask = M\n score = t[k] }", 1, 26,
-     "a mask is bool, this one is i32"},
+     "a mask must be bool, this one is i32"},
     {"attention t(t: f32[Many]) { mask = k < Mny\n score = t[k] }", 1, 40, "did you mean 'Many'?"},
-    {"attention t(t: f32[2*M]) { score = M < k }", 1, 28, "a score is a number"},
+    {"attention t(t: f32[2*M]) { score = M < k }", 1, 28, "a score must be a number"},
 };
 INSTANTIATE_TEST_SUITE_P(BoundExtents, OneError, testing::ValuesIn(kBoundExtents));
 
@@ -156,9 +156,9 @@ const Case kSinks[] = {
     {"attention t { sink = s }", 1, 22, "'s' is not in scope in a sink"},
     {"attention t { sink = 1.0 * k }", 1, 28, "'k' is not in scope in a sink"},
     {"attention t { let d = q - k\n sink = d }", 2, 9,
-     "'d' is computed from 'k' and so not in scope"},
+     "'d' is computed from 'k' and so is not in scope"},
     {"attention t { sink = q > 3 }", 1, 15, "write 'c ? x : -inf'"},
-    {"attention t { sink = 1\n sink = 2 }", 2, 2, "there are two sinks"},
+    {"attention t { sink = 1\n sink = 2 }", 2, 2, "the variant has two sinks"},
     {"attention t { snk = 1 }", 1, 15, "did you mean 'sink'?"},
     {"attention t { sink 1 }", 1, 20, "write '=' after 'sink'"},
 };
@@ -166,17 +166,19 @@ INSTANTIATE_TEST_SUITE_P(Sinks, OneError, testing::ValuesIn(kSinks));
 
 const Case kReductions[] = {
     {"attention t { mask = any(k == 4) }", 1, 26, "write a reduction as 'any(i < M: ...)'"},
-    {"attention t { mask = any(4 < k: true) }", 1, 26, "with a new name for i; '4' stands here"},
+    {"attention t { mask = any(4 < k: true) }", 1, 26, "with a new name for i, not '4'"},
     {"attention t { mask = any(i < q: k == i) }", 1, 22, "must be the same for the whole launch"},
     {"attention t { mask = any(i < 4: any(j < i: k == j)) }", 1, 33,
      "the same for the whole launch"},
-    {"attention t { mask = any(i < 0.5: k == i) }", 1, 22, "the bound of 'any' is i32"},
+    {"attention t { mask = any(i < 0.5: k == i) }", 1, 22,
+     "the bound of 'any' must be i32, but it is f32"},
     {"attention t { mask = all(i < 4, k == i) }", 1, 31, "write ':' after the bound of 'all'"},
     {"attention t { mask = all(i < 4: k == i }", 1, 40, "write ')' to close the '(' of 'all'"},
-    {"attention t { mask = all(i < 4: i) }", 1, 22, "what 'all' joins is bool"},
+    {"attention t { mask = all(i < 4: i) }", 1, 22,
+     "the expression of 'all' must be bool, but it is i32"},
     {"attention t { score = sum(i < 4: i > 2) }", 1, 23, "write 'c ? 1 : 0'"},
     {"attention t { mask = any(q < 4: k == q) }", 1, 26, "choose another name"},
-    {"attention t { mask = any(i < 4: any(i < 3: k == i)) }", 1, 37, "is declared already"},
+    {"attention t { mask = any(i < 4: any(i < 3: k == i)) }", 1, 37, "is already declared"},
     {"attention t { mask = any(i < 4: k == i) && i < 3 }", 1, 44, "'i' is not in scope"},
     {"attention t { mask = any(i < 4: s > i) }", 1, 33, "masks are exact on every target"},
 };
@@ -286,7 +288,7 @@ TEST(Diagnostics, ATextThatIsNoVariantIsCutShort) {
     noise += "\x01$";
   ParseOutcome outcome = parseWithDiagnostics(noise, "v");
   EXPECT_LE(outcome.diagnostics.size(), 50u);
-  EXPECT_THAT(outcome.rendered, HasSubstr("further diagnostics are not shown"));
+  EXPECT_THAT(outcome.rendered, HasSubstr("more diagnostics are not shown"));
   EXPECT_EQ(outcome.rendered.find('\x01'), std::string::npos);
   ParseOutcome large = parseWithDiagnostics(std::string(2 << 20, 'a'), "v");
   EXPECT_THAT(large.rendered, HasSubstr("a variant has at most 1048576"));

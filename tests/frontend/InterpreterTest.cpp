@@ -188,9 +188,9 @@ TEST(Interpreter, BindingsAreChecked) {
   EXPECT_THAT(message(bad), testing::HasSubstr("has 2 parameters, but 1 values"));
   bad = good;
   bad.parameters[0].scalar = 0.5;
-  EXPECT_THAT(message(bad), testing::HasSubstr("is no i32"));
+  EXPECT_THAT(message(bad), testing::HasSubstr("is i32, but its value is"));
   bad.parameters[0].scalar = 3e9;
-  EXPECT_THAT(message(bad), testing::HasSubstr("is no i32"));
+  EXPECT_THAT(message(bad), testing::HasSubstr("is i32, but its value is"));
   bad = good;
   bad.parameters[1].capture.strides = {1, 1};
   EXPECT_THAT(message(bad), testing::HasSubstr("1 extents and 2 strides"));

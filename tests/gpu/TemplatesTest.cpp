@@ -289,12 +289,12 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
     return refusal(changed);
   };
   expect(with({}), "the parameter 'columns' of the template 'matmul' has no value: bind it");
-  expect(with({"columns"}), "the binding 'columns' is not name=value");
-  expect(with({"columns=wide"}), "the binding 'columns=wide' is not name=value");
+  expect(with({"columns"}), "the binding 'columns' must have the form name=value");
+  expect(with({"columns=wide"}), "the binding 'columns=wide' must have the form name=value");
   expect(with({"columns=64", "columns=64"}), "the parameter 'columns' is bound twice");
   expect(with({"colums=64"}), "the template 'matmul' has no parameter 'colums' to bind; it has "
                               "columns");
-  expect(with({"columns=64", "input=f16"}), "the parameter 'input' follows from the options");
+  expect(with({"columns=64", "input=f16"}), "the parameter 'input' is set by the kernel's options");
   expect(with({"columns=0"}), "an extent of a tile is positive, this one is 0");
   options.algorithm = "product";
   expect(refusal(options),

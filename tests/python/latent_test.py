@@ -122,5 +122,5 @@ def test_errors_say_what_to_pass() -> None:
     with pytest.raises(tesela.InvalidArgumentError, match="v is None, and a scale is given"):
         tesela.attention_paged(cache.q, cache.pages, None, value_dim=512, k_scale=1.0, **more)
     q = torch.randn(1, 1, 8, 576, requires_grad=True)
-    with pytest.raises(tesela.UnsupportedError, match="forward attention alone takes wider heads"):
+    with pytest.raises(tesela.UnsupportedError, match="only forward attention supports wider"):
         tesela.attention(q, q, q[..., :512].detach(), "full").sum().backward()

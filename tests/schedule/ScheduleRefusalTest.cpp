@@ -78,8 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: block_m and block_n are multiples of 32 here (the rows that 256 threads "
                 "copy at once), not 128 and 48"},
         Refusal{"SharedMemory", "sm_86", 128, "stages = 3",
-                "schedule: needs 132160 bytes of shared memory, sm_86 gives a thread block 101376; "
-                "take a smaller block_m, block_n or fewer stages"},
+                "schedule: needs 132160 bytes of shared memory, and a thread block of sm_86 has at "
+                "most 101376; use a smaller block_m, a smaller block_n or fewer stages"},
         Refusal{"Roles", "sm_80", 64, "consumers = 2",
                 "schedule: consumers is 0 on sm_80: only sm_90 has warpgroup products"},
         Refusal{
@@ -103,8 +103,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "schedule: q_in_registers is false with consumers: their products read it from "
                 "shared memory"},
         Refusal{"SharedMemoryOfRoles", "sm_90", 128, "stages = 5",
-                "schedule: needs 304832 bytes of shared memory, sm_90 gives a thread block 232448; "
-                "take a smaller block_m, block_n or fewer stages"},
+                "schedule: needs 304832 bytes of shared memory, and a thread block of sm_90 has at "
+                "most 232448; use a smaller block_m, a smaller block_n or fewer stages"},
         Refusal{"Registers", "sm_80", 128, "block_n = 112",
                 "schedule: keeps 240 values in the registers of a thread, of which 224 can hold "
                 "tiles; take more warps, a smaller block_m or block_n, or q_in_registers = false"},

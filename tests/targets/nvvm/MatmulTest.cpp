@@ -136,14 +136,15 @@ TEST(DepthBlocks, TooMuchSharedMemoryIsASentence) {
   std::string message =
       refusalOfProduct(128, 120, "block_m = 128, block_n = 128, stages = 3, warps = 4");
   EXPECT_TRUE(contains(message, "schedule: the kernel 'matmul' needs")) << message;
-  EXPECT_TRUE(contains(message, "take a smaller block_m, block_n or fewer stages")) << message;
+  EXPECT_TRUE(contains(message, "use a smaller block_m, a smaller block_n or fewer stages"))
+      << message;
 }
 
 TEST(DepthBlocks, ExtentsThatNoInstructionTakesAreASentence) {
   for (int columns : {7, 24, 512}) {
     std::string message = refusalOfProduct(columns, 90, "");
     EXPECT_TRUE(contains(message, "has a product of 64 x 64 by 64 x " + std::to_string(columns) +
-                                      ": on a GPU tile.dot takes extents that are multiples of 16"))
+                                      ": on a GPU the extents of tile.dot must be multiples of 16"))
         << message;
   }
 }

@@ -91,19 +91,21 @@ TEST(Ptx, AHeadDimensionThatIsNotSupportedIsAnErrorWithThoseThatAre) {
     EXPECT_EQ(artifact.error().code(), Code::unsupported);
     EXPECT_EQ(artifact.error().message(),
               "a head dimension of " + std::to_string(headDim) +
-                  " is not supported: it is a multiple of 8 up to 576; pad the tensors with zeros "
-                  "to the next of these");
+                  " is not supported: it must be a multiple of 8 up to 576; " +
+                  (headDim > 576
+                       ? "use narrower heads"
+                       : "pad the tensors with zeros to the next supported head dimension"));
   }
   KernelSpecification backward = specificationOf(causal, 264, ElementType::bf16, 90);
   backward.algorithm = backwardAlgorithm;
   EXPECT_EQ(compile(backward).error().message(),
-            "a head dimension of 264 is not supported: it is a multiple of 8 up to 256; forward "
-            "attention alone takes wider heads");
+            "a head dimension of 264 is not supported: it must be a multiple of 8 up to 256; "
+            "only forward attention supports wider heads");
   KernelSpecification dropped = specificationOf(causal, 512, ElementType::bf16, 90);
   dropped.dropout = true;
   EXPECT_EQ(compile(dropped).error().message(),
-            "dropout is not supported with head dimensions of 512 and 512: these go up to 256 with "
-            "it; leave it out, or take narrower heads");
+            "dropout is not supported with head dimensions of 512 and 512: with it head "
+            "dimensions go up to 256; leave it out, or use narrower heads");
 }
 
 /// Multi-head latent attention: 576 columns, of which the first 512 are the values.
