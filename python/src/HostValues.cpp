@@ -14,8 +14,8 @@ static bool readCapture(PyObject *value, const char *name, std::vector<Owned> &c
   if (!readTensor(value, name, from, holder))
     return false;
   if (from.memory == TESELA_MEMORY_CUDA) {
-    raise(TESELA_INVALID_ARGUMENT, "%s lies in a GPU's memory, it must be in the host's: copy it",
-          name);
+    raise(TESELA_INVALID_ARGUMENT,
+          "%s is in a GPU's memory, it must be in the host's: copy it there", name);
     return false;
   }
   bool isWide = from.type == TESELA_I64;

@@ -219,8 +219,8 @@ bool readTensor(PyObject *object, const char *name, tesela_tensor &tensor, Owned
   if (!holder) {
     PyErr_Clear();
     raise(TESELA_INVALID_ARGUMENT,
-          "%s is of the type %R, which is no tensor: pass a tensor of NumPy, PyTorch or JAX", name,
-          Py_TYPE(object));
+          "%s is of the type %R, which is not a tensor: pass a tensor of NumPy, PyTorch or JAX",
+          name, Py_TYPE(object));
     return false;
   }
   auto *array = static_cast<const ArrayInterface *>(PyCapsule_GetPointer(holder.get(), nullptr));

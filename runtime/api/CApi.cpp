@@ -60,7 +60,7 @@ namespace tesela::c {
 
 static tesela_code reportWithoutMemory(Code code) noexcept {
   ++lastCount;
-  lastLiteral = "host memory ran out, also for the sentence of this failure";
+  lastLiteral = "there is no host memory left, not even for this error's message: free memory";
   return lastCode = tesela_code(code);
 }
 
@@ -105,6 +105,11 @@ Error noHandle(const char *name, const char *maker) {
   return invalid(std::string(name) + " is NULL: make one by " + maker);
 }
 
+Error noArray(const char *array, const char *count, size_t value) {
+  return invalid(std::string(array) + " is NULL, but " + count + " is " + std::to_string(value) +
+                 ": pass an array of that length, or set " + count + " to 0");
+}
+
 Status checkSize(const void *structure, const char *name) {
   if (!structure)
     return invalid(std::string(name) + " is NULL");
@@ -138,9 +143,10 @@ Status checkIndex(size_t index, size_t count, const char *what) {
 
 Result<ElementType> elementType(int type) {
   if (type == TESELA_I64)
-    return invalid("the type is i64, which captured tensors alone may have: convert to i32");
+    return invalid("the type is i64, which only captured tensors may have: convert it to i32");
   if (elementSize(ElementType(type)) == 0)
-    return invalid("the type " + std::to_string(type) + " is none of tesela_type's");
+    return invalid("the type " + std::to_string(type) +
+                   " is not a value of tesela_type: use one of its values");
   return ElementType(type);
 }
 

@@ -38,6 +38,10 @@ Error invalid(const std::string &message);
 /// "context is NULL: make one by tesela_context_create".
 Error noHandle(const char *name, const char *maker);
 
+/// "tensors is NULL, but tensor_count is 3: pass an array of that length, or set tensor_count to
+/// 0".
+Error noArray(const char *array, const char *count, size_t value);
+
 /// A caller's milliseconds, limited to a century, so that adding them to a time point does not
 /// overflow.
 inline std::chrono::milliseconds bounded(int64_t milliseconds) {

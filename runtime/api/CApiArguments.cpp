@@ -45,7 +45,7 @@ Status readFields(const tesela_parameter &parameter, const TensorRole &role, Ten
     tensor.extents[axis] = parameter.extents[axis];
     tensor.strides[axis] = parameter.strides ? parameter.strides[axis] : stride;
     if (isCompact && !isEmpty && __builtin_mul_overflow(stride, parameter.extents[axis], &stride))
-      return refuse(" is larger than 64 bits can count");
+      return refuse(" has more than 2^63 - 1 elements: pass smaller extents");
   }
   tesela_type given = parameter.type;
   if (Status status = readLowWords(given, tensor.rank, tensor.strides.data()); !status)
@@ -104,7 +104,7 @@ Status ReusedArguments::addParameters(const tesela_parameter *parameters, size_t
                                       const Device &device,
                                       const std::vector<VariantParameter> *inOrder) {
   if (count > 0 && !parameters)
-    return invalid("parameters is NULL, parameter_count is " + std::to_string(count));
+    return noArray("parameters", "parameter_count", count);
   if (inOrder && count != inOrder->size())
     return invalid("parameters_in_order is set and parameter_count is " + std::to_string(count) +
                    ", the kernel has " + std::to_string(inOrder->size()) +
@@ -112,7 +112,7 @@ Status ReusedArguments::addParameters(const tesela_parameter *parameters, size_t
   for (size_t i = 0; i < count; ++i) {
     const tesela_parameter &parameter = parameters[i];
     if (!parameter.name && !inOrder)
-      return invalid("a parameter has no name");
+      return invalid("parameter " + std::to_string(i) + " has no name: set its name");
     std::string_view name = inOrder ? std::string_view((*inOrder)[i].name) : parameter.name;
     if (parameter.tensor || parameter.rank != 0) {
       if (Status status = addCapture(parameter, name, device); !status)
@@ -178,28 +178,28 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const KernelIn
   if (Status status = addNamed(given, device); !status)
     return status;
   if (given.parameters_in_order && !info)
-    return invalid("parameters_in_order is set, and there is no kernel whose order it would be: "
-                   "name the parameters");
+    return invalid("parameters_in_order is set, but there is no kernel that defines the order: "
+                   "pass the parameters by name");
   return addParameters(given.parameters, given.parameter_count, device,
                        given.parameters_in_order ? &info->parameters : nullptr);
 }
 
 Status ReusedArguments::addNamed(const tesela_tensor_arguments &given, const Device &device) {
   if (given.tensor_count > 0 && !given.tensors)
-    return invalid("tensors is NULL, tensor_count is " + std::to_string(given.tensor_count));
+    return noArray("tensors", "tensor_count", given.tensor_count);
   for (size_t i = 0; i < given.tensor_count; ++i) {
     const tesela_named_tensor &from = given.tensors[i];
     if (!from.name)
-      return invalid("tensor " + std::to_string(i) + " has no name");
+      return invalid("tensor " + std::to_string(i) + " has no name: set its name");
     NamedTensor &to = arguments.tensors.emplace_back(NamedTensor{from.name, {}});
     if (Status status = readTensor(from.tensor, {from.name}, device, to.tensor); !status)
       return status;
   }
   if (given.extent_count > 0 && !given.extents)
-    return invalid("extents is NULL, extent_count is " + std::to_string(given.extent_count));
+    return noArray("extents", "extent_count", given.extent_count);
   for (size_t i = 0; i < given.extent_count; ++i) {
     if (!given.extents[i].name)
-      return invalid("extent " + std::to_string(i) + " has no name");
+      return invalid("extent " + std::to_string(i) + " has no name: set its name");
     arguments.extents.push_back({given.extents[i].name, given.extents[i].value});
   }
   return Status::success();

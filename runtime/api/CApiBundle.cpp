@@ -24,7 +24,7 @@ Result<BundleOptions> bundleOptions(const tesela_bundle_options *options) {
   if (!kernel)
     return kernel.error();
   if (given.target_count > 0 && !given.targets)
-    return invalid("targets is NULL, target_count is " + std::to_string(given.target_count));
+    return noArray("targets", "target_count", given.target_count);
   BundleOptions chosen;
   chosen.kernel = std::move(*kernel);
   for (size_t i = 0; i < given.target_count; ++i) {

@@ -223,11 +223,11 @@ tesela_code tesela_fill_uniform(const tesela_tensor *tensor, uint64_t seed, int6
         !status)
       return status;
     if (low > high)
-      return invalid("low is " + std::to_string(low) + " and high " + std::to_string(high) +
-                     ": low must not be the greater one");
+      return invalid("low is " + std::to_string(low) + " and high is " + std::to_string(high) +
+                     ": low must be at most high");
     if (filled.type == ElementType::i32 && (low < INT32_MIN || high > INT32_MAX))
-      return invalid("numbers from " + std::to_string(low) + " to " + std::to_string(high) +
-                     " are asked for, an i32 lies in [-2147483648, 2147483647]");
+      return invalid("low is " + std::to_string(low) + " and high is " + std::to_string(high) +
+                     ": both must lie in [-2147483648, 2147483647], the range of i32");
     fillUniform(filled, seed, low, high);
     return Status::success();
   });

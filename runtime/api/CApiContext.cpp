@@ -73,7 +73,7 @@ Result<ContextOptions> contextOptions(const tesela_context_options *options) {
   chosen.cacheBytes = given.cache_bytes;
   if (given.tuning < TESELA_TUNING_DEFAULT || given.tuning > TESELA_TUNING_FULL)
     return invalid("the tuning " + std::to_string(int(given.tuning)) +
-                   " is none of tesela_tuning's");
+                   " is not a value of tesela_tuning: use one of its values");
   if (given.tuning != TESELA_TUNING_DEFAULT)
     chosen.tuning = Tuning(given.tuning - TESELA_TUNING_OFF);
   if (given.tuning_seconds != 0)
@@ -126,7 +126,8 @@ tesela_code tesela_devices_create(tesela_device_kind kind, tesela_devices **devi
       return Status::success();
     }
     if (kind != TESELA_DEVICE_CUDA)
-      return invalid("the kind " + std::to_string(int(kind)) + " is none of tesela_device_kind's");
+      return invalid("the kind " + std::to_string(int(kind)) +
+                     " is not a value of tesela_device_kind: use one of its values");
     Result<std::vector<Device>> found = cudaDevices();
     if (!found)
       return found.error();

@@ -33,11 +33,11 @@ constexpr const char *kernelMaker = "tesela_compile";
 
 Status addConstants(const tesela_kernel_options &from, KernelOptions &to) {
   if (from.constant_count && !from.constants)
-    return invalid("constants is NULL, constant_count is " + std::to_string(from.constant_count));
+    return noArray("constants", "constant_count", from.constant_count);
   for (size_t i = 0; i < from.constant_count; ++i) {
     const tesela_parameter &constant = from.constants[i];
     if (!constant.name)
-      return invalid("a const parameter has no name");
+      return invalid("const parameter " + std::to_string(i) + " has no name: set its name");
     if (constant.rank != 0 || constant.tensor)
       return invalid(
           std::string("the const parameter '") + constant.name +
@@ -50,7 +50,7 @@ Status addConstants(const tesela_kernel_options &from, KernelOptions &to) {
 
 Status addBindings(const tesela_kernel_options &from, KernelOptions &to) {
   if (from.binding_count && !from.bindings)
-    return invalid("bindings is NULL, binding_count is " + std::to_string(from.binding_count));
+    return noArray("bindings", "binding_count", from.binding_count);
   for (size_t i = 0; i < from.binding_count; ++i) {
     if (!from.bindings[i])
       return invalid("binding " + std::to_string(i) + " is NULL: pass \"name=value\"");
@@ -221,7 +221,7 @@ tesela_code tesela_workers_for(const tesela_context *context, const tesela_kerne
     if (!context)
       return noHandle("context", "tesela_context_create");
     if (!sizes)
-      return invalid("sizes is NULL: pass those of a launch");
+      return invalid("sizes is NULL: pass the sizes of a launch");
     Result<KernelOptions> chosen = kernelOptions(options);
     if (!chosen)
       return chosen.error();
@@ -258,9 +258,9 @@ tesela_code tesela_kernel_tensor_type(const tesela_kernel *kernel, const char *n
     if (!kernel)
       return noHandle("kernel", kernelMaker);
     if (!type)
-      return invalid("type is NULL: pass where the type shall go");
+      return invalid("type is NULL: pass the address of a tesela_type");
     if (!name)
-      return invalid("name is NULL: pass that of a tensor, such as \"d_bias\"");
+      return invalid("name is NULL: pass the name of a tensor, such as \"d_bias\"");
     Result<ElementType> found = tensorType(kernel->kernel, name);
     if (!found)
       return found.error();

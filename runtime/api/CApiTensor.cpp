@@ -35,7 +35,7 @@ Status setCompactStrides(tesela_tensor &tensor) {
   for (int axis = tensor.rank - 1; axis >= 0; --axis) {
     tensor.strides[axis] = stride;
     if (!isEmpty && __builtin_mul_overflow(stride, tensor.extents[axis], &stride))
-      return invalid("a tensor is larger than 64 bits can count");
+      return invalid("a tensor has more than 2^63 - 1 elements: pass smaller extents");
   }
   return Status::success();
 }
@@ -63,8 +63,8 @@ std::string placeOf(const tesela_tensor &tensor) {
   case TESELA_MEMORY_CUDA:
     return "the memory of cuda:" + std::to_string(tensor.device_index);
   default:
-    return "memory of a kind " + std::to_string(int(tensor.memory)) +
-           " that is none of tesela_memory's";
+    return "memory of kind " + std::to_string(int(tensor.memory)) +
+           ", which is not a value of tesela_memory";
   }
 }
 
@@ -171,10 +171,13 @@ Status readLowWords(tesela_type &type, int rank, int64_t *strides) {
   if (type != TESELA_I64)
     return Status::success();
   type = TESELA_I32;
-  for (int axis = 0; axis < rank; ++axis)
-    if (__builtin_mul_overflow(strides[axis], int64_t(2), &strides[axis]))
-      return invalid("the stride of axis " + std::to_string(axis) +
-                     " is larger than 63 bits can count the bytes of");
+  for (int axis = 0; axis < rank; ++axis) {
+    int64_t stride = strides[axis];
+    if (__builtin_mul_overflow(stride, int64_t(2), &strides[axis]))
+      return invalid("the stride of axis " + std::to_string(axis) + " is " +
+                     std::to_string(stride) +
+                     " elements of i64, it must be less than 2^62: pass strides in elements");
+  }
   return Status::success();
 }
 
@@ -192,10 +195,10 @@ Status readTensor(const tesela_tensor *from, const TensorRole &role, const Devic
   if (!type)
     return type.error().within(role.text());
   if (!isOf(device, given))
-    return invalid(role.text() + " lies in " + placeOf(given) + ", it is used on " +
+    return invalid(role.text() + " is in " + placeOf(given) + ", but it is used on " +
                    nameOf(device) + ": copy it there");
   if (role.isWritten && given.read_only)
-    return invalid(role.text() + " is read-only, and would be written: pass another tensor");
+    return invalid(role.text() + " is read-only, but it must be written: pass a writable tensor");
   to.data = given.data;
   to.type = *type;
   to.rank = given.rank;
@@ -226,7 +229,7 @@ tesela_code tesela_tensor_contiguous(void *data, tesela_type type, int rank, con
     if (Status status = checkRank(rank); !status)
       return status;
     if (rank > 0 && !extents)
-      return invalid("extents is NULL, rank is " + std::to_string(rank));
+      return noArray("extents", "rank", rank);
     Result<ElementType> known = elementType(type == TESELA_I64 ? TESELA_I32 : type);
     if (!known)
       return known.error();
@@ -282,8 +285,10 @@ tesela_tensor_from_dl_managed_tensor_versioned(const struct DLManagedTensorVersi
       return invalid("managed is NULL: pass a DLManagedTensorVersioned");
     const auto &from = *reinterpret_cast<const dlpack::ManagedTensorVersioned *>(managed);
     if (from.major != dlpack::majorVersion)
-      return Error(Code::unsupported, "the tensor is of DLPack " + std::to_string(from.major) +
-                                          "." + std::to_string(from.minor) + ", Tesela knows 1.x");
+      return Error(Code::unsupported, "the tensor has DLPack version " +
+                                          std::to_string(from.major) + "." +
+                                          std::to_string(from.minor) +
+                                          ", Tesela supports 1.x: export it with version 1");
     return convert(from.tensor, (from.flags & dlpack::readOnlyFlag) != 0, tensor);
   });
 }

@@ -206,7 +206,7 @@ tesela_code tesela_tuned_table_add(const char *path, const char *const *records,
       return invalid(std::string("path is ") + (path ? "empty" : "NULL") +
                      ": pass the table's file");
     if (record_count > 0 && !records)
-      return invalid("records is NULL, record_count is " + std::to_string(record_count));
+      return noArray("records", "record_count", record_count);
     std::vector<std::string> files;
     for (size_t i = 0; i < record_count; ++i) {
       if (!records[i])

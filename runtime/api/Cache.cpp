@@ -95,8 +95,12 @@ Result<std::vector<CachedKernel>> Cache::list() const { return kernelsOf(folder_
 Result<std::vector<CachedKernel>> Cache::verify() const { return kernelsOf(folder_, Depth::all); }
 
 Result<CacheRemoval> Cache::prune(const Keep &keep) const {
-  if (keep.mostBytes.value_or(0) < 0 || keep.mostSecondsOld.value_or(0) < 0)
-    return Error(Code::invalidArgument, "a cache cannot keep less than 0 bytes or seconds");
+  for (auto [limit, unit] :
+       {std::pair(keep.mostBytes, " bytes"), {keep.mostSecondsOld, " seconds"}})
+    if (limit.value_or(0) < 0)
+      return Error(Code::invalidArgument, "the limit of what the cache keeps is " +
+                                              std::to_string(*limit) + unit +
+                                              ", it must not be negative");
   Result<std::vector<CacheFile>> files = CacheFolder(folder_).files();
   if (!files)
     return files.error();

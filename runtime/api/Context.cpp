@@ -38,7 +38,7 @@ Result<Context> Context::create(const ContextOptions &options) {
   if (Status status = ThreadPool::checkThreads(options.threads); !status)
     return status.error();
   if (options.mostKernels < 1)
-    return Error(Code::invalidArgument, "the most kernels kept in memory are " +
+    return Error(Code::invalidArgument, "the limit of kernels kept in memory is " +
                                             std::to_string(options.mostKernels) +
                                             ", it must be at least 1");
   if (options.cacheBytes < 0)

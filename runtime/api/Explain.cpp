@@ -34,9 +34,11 @@ static Result<Extents> checkExtents(const ExplainArguments &arguments) {
     *to = int32_t(value);
   }
   if (extents.Hkv == 0 || extents.H % extents.Hkv != 0)
-    return invalid("there are " + std::to_string(extents.H) + " query heads and " +
-                   std::to_string(extents.Hkv) +
-                   " key/value heads: the first must be a multiple of the second");
+    return invalid(
+        "there are " + std::to_string(extents.H) + " query heads and " +
+        std::to_string(extents.Hkv) +
+        " key/value heads: the number of query heads must be a multiple of the number of "
+        "key/value heads");
   return extents;
 }
 

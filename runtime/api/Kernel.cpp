@@ -159,8 +159,9 @@ Status Kernel::launch(const LaunchArguments &arguments, void *stream) const {
   if (chosen != state.get())
     if (Status status = workspaceError(*chosen, arguments); !status) {
       if (wasReplaced && state->events && state->better->isFirstWithoutWorkspace())
-        state->events->warn("launching '" + state->kernel->info.variantName +
-                            "' with its simple schedule, not the best one, for which " +
+        state->events->warn("'" + state->kernel->info.variantName +
+                            "' is launched with its simple schedule, because the best one cannot "
+                            "use the given workspace: " +
                             status.error().message());
       chosen = state.get();
     }

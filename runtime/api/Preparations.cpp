@@ -19,7 +19,7 @@ static Result<Kernel> parentsResult(Preparation::State &state) {
   if (lock && state.result)
     return *state.result;
   return Error(Code::cancelled, "the kernel was still being prepared when this process was forked, "
-                                "and is not in it: ask for it again");
+                                "so this process does not have it: request it again");
 }
 
 namespace {
@@ -107,7 +107,9 @@ Result<Preparation> Preparations::add(Make make, std::optional<std::chrono::mill
   Begun &begun = this->begun.get();
   std::lock_guard lock(begun.mutex);
   if (begun.closing)
-    return Error(Code::cancelled, "the context goes while a kernel is to be prepared");
+    return Error(
+        Code::cancelled,
+        "the context was destroyed before the kernel was prepared: keep the context until then");
   std::erase_if(begun.states, [](const auto &each) { return each.expired(); });
   begun.states.push_back(state);
   Status added = caught([&]() -> Status {

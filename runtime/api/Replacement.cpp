@@ -61,7 +61,8 @@ std::shared_ptr<const Kernel::State> Replacement::made() const {
 Result<bool> Replacement::isMade(std::chrono::milliseconds wait) const {
   auto failure = [](const Error &error) {
     return error.within(
-        "the best schedule was not compiled in the background, launches go on with the simple one");
+        "the best schedule did not compile in the background, so launches continue with the "
+        "simple one");
   };
   if (!best)
     return failure(best.error());

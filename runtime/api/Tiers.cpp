@@ -72,9 +72,10 @@ std::shared_ptr<Replacement> Tiers::replacementFor(const KernelSpecification &sp
   auto make = [&context = context, specification, sizes](const RequestLimits &limits) {
     Result<Kernel> best = context.tuning->request(specification, sizes, limits);
     if (!best && !isOver(best.code()))
-      context.events->warn("the best schedule of a kernel was not compiled in the background, and "
-                           "its launches go on with the simple one: " +
-                           best.error().message());
+      context.events->warn(
+          "the best schedule of a kernel did not compile in the background, so its "
+          "launches continue with the simple one: " +
+          best.error().message());
     return best;
   };
   auto made = std::make_shared<Replacement>(

@@ -23,13 +23,11 @@ Result<TuneReport> tune(const Context &context, const KernelOptions &options,
     return Error(Code::invalidArgument, "the time for tuning is " + std::to_string(tuning.seconds) +
                                             " seconds, it must be more than 0");
   if (options.algorithm != forwardAlgorithm && options.algorithm != backwardAlgorithm)
-    return Error(
-        Code::unsupported,
-        "tuning is of attention and its gradients, the algorithms 'forward' and 'backward', "
-        "not of '" +
-            options.algorithm + "': name one of these");
+    return Error(Code::unsupported,
+                 "tuning supports the algorithms 'forward' and 'backward', not '" +
+                     options.algorithm + "': use one of them");
   if (!options.bindings.empty())
-    return Error(Code::unsupported, "tuning is of dense queries and keys, not of '" +
+    return Error(Code::unsupported, "tuning supports only dense queries and keys, not '" +
                                         options.bindings.front() + "': leave the bindings out");
   if (options.dropout)
     return Error(Code::unsupported, "kernels with dropout are not tuned: tune without dropout, and "

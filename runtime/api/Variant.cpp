@@ -90,12 +90,11 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
       return invalid("the head dimension is " + std::to_string(headDim) + ", it must be positive");
   if (options.expectedLength < 0)
     return invalid("the expected length is " + std::to_string(options.expectedLength) +
-                   ", it must be the number of keys that launches tend to have, or 0 where that "
-                   "is not known");
+                   ", it must be the usual number of keys of a launch, or 0 if that is not known");
   if (options.expectedQueries < 0)
     return invalid("the expected number of queries is " + std::to_string(options.expectedQueries) +
-                   ", it must be that which a sequence of a launch tends to have, or 0 where that "
-                   "is not known");
+                   ", it must be the usual number of a sequence in a launch, or 0 if that is "
+                   "not known");
   KernelSpecification specification;
   specification.algorithm = options.algorithm;
   specification.bindings = options.bindings;
@@ -117,11 +116,12 @@ Status checkIsAttention(const KernelOptions &options, const std::string &what) {
   if (options.algorithm == forwardAlgorithm && options.bindings.empty())
     return Status::success();
   if (options.algorithm == forwardAlgorithm)
-    return Error(Code::unsupported, what + " is of dense queries and keys, not of '" +
+    return Error(Code::unsupported, what +
+                                        " is available only for dense queries and keys, not for '" +
                                         options.bindings.front() + "': leave the bindings out");
-  return Error(Code::unsupported, what + " is of attention, the algorithm '" + forwardAlgorithm +
-                                      "', not of '" + options.algorithm +
-                                      "': name no other algorithm");
+  return Error(Code::unsupported, what + " is available only for the algorithm '" +
+                                      forwardAlgorithm + "', not for '" + options.algorithm +
+                                      "': use '" + forwardAlgorithm + "'");
 }
 
 static Result<std::string> emitCubin(const KernelSpecification &specification) {

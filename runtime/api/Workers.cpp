@@ -12,9 +12,10 @@ namespace tesela {
 Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
                            const ProblemSizes &sizes) {
   if (options.algorithm != partsAlgorithm)
-    return Error(Code::invalidArgument, "work items share keys in the algorithm '" +
+    return Error(Code::invalidArgument, "work items share keys only in the algorithm '" +
                                             std::string(partsAlgorithm) + "', not in '" +
-                                            options.algorithm + "': name that one");
+                                            options.algorithm + "': use '" +
+                                            std::string(partsAlgorithm) + "'");
   for (auto [name, size] : {std::pair("batch", sizes.batch),
                             {"number of heads", sizes.heads},
                             {"number of kv heads", sizes.kvHeads},

@@ -143,7 +143,9 @@ static Result<std::optional<int>> waitForProcess(pid_t process, const RequestLim
     if (ended < 0 && errno == ECHILD)
       return std::optional<int>();
     if (ended < 0 && errno != EINTR)
-      return Error(Code::inputOutput, std::string("the process was lost: ") + std::strerror(errno));
+      return Error(Code::inputOutput,
+                   std::string("the status of the ptxas process is not available: ") +
+                       std::strerror(errno));
     if (limits.areNone())
       continue;
     if (Status over = limits.check(); !over) {
@@ -303,8 +305,8 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLim
   if (exitStatus != 0 && !toldErrors)
     return Error(Code::inputOutput,
                  path_ + " ended with the exit status " + std::to_string(exitStatus) +
-                     " and told no error in the kernel" + (text.empty() ? "" : ": " + text) +
-                     "; install CUDA's ptxas anew, or take it off PATH and CUDA_HOME");
+                     " without an error in the kernel" + (text.empty() ? "" : ": " + text) +
+                     "; reinstall CUDA's ptxas, or remove it from PATH and CUDA_HOME");
   if (exitStatus != 0) {
     // ptxas prints this if the PTX or the GPU is newer than itself.
     bool tooOld = text.find("Unsupported .version") != std::string::npos ||

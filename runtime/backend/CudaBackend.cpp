@@ -32,11 +32,11 @@ class CudaBackend : public Backend {
 public:
   static Result<std::shared_ptr<Backend>> create(const Device &device) {
     if (device.sm < oldestCapability)
-      return Error(Code::unsupported, "cuda:" + std::to_string(device.index) + " is " +
-                                          device.name + " of " + device.target +
-                                          ", Tesela's kernels need sm_" +
+      return Error(Code::unsupported, "cuda:" + std::to_string(device.index) + " (" + device.name +
+                                          ") has " + device.target +
+                                          ", but Tesela's kernels need sm_" +
                                           std::to_string(oldestCapability) +
-                                          " or later: choose another device, or 'host'");
+                                          " or later: use another device, or 'host'");
     Result<const DriverApi *> api = driver();
     if (!api)
       return api.error();
@@ -327,9 +327,9 @@ Status CudaLoadedCode::prepare(const Artifact &artifact) {
             "cuFuncSetAttribute");
         !status)
       return Error(Code::unsupported,
-                   "kernel " + launch.kernel + " needs " + std::to_string(launch.sharedBytes) +
-                       " bytes of shared memory a block, which " + backend->device().name +
-                       " does not give (" + status.error().message() +
+                   "the kernel " + launch.kernel + " needs " + std::to_string(launch.sharedBytes) +
+                       " bytes of shared memory for each thread block, more than " +
+                       backend->device().name + " has (" + status.error().message() +
                        "); choose a schedule with fewer stages or smaller blocks");
     entries.push_back(
         {function, unsigned(launch.threads), unsigned(launch.sharedBytes), launch.persistent});

@@ -26,8 +26,8 @@ public:
 
   Status launch(size_t index, int64_t items, void **arguments, void *stream, bool) const override {
     if (stream)
-      return Error(Code::invalidArgument,
-                   "the host has no streams: pass a null stream, the result is there on return");
+      return Error(Code::invalidArgument, "the host has no streams: pass a null stream; a launch "
+                                          "on the host returns with the result");
     const Entry &entry = entries[index];
     return pool->run(items, entry.scratchBytes,
                      [&](int64_t item, void *scratch) { entry.kernel(arguments, item, scratch); });

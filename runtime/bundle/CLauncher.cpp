@@ -92,10 +92,10 @@ std::string ofSequences(const CaptureExtent &extent, const std::vector<int> &ask
   bool isLength = extent.coefficient != 0 && (extent.name == "Sq" || extent.name == "Sk");
   if (!isLength || !std::ranges::count(asked, named - extentNames.begin()))
     return "";
-  return fmt::format("; {} is the most of a sequence in this launch, and the tensor is read at "
-                     "positions in the sequence. If it has an element for each token of all "
-                     "sequences, declare it with a name of its own, as f32[T], and read it at "
-                     "starts[b] + {}, starts being captured, too",
+  return fmt::format("; {} is the largest length of a sequence in this launch, and the variant "
+                     "reads the tensor at positions in the sequence. If the tensor has an element "
+                     "for each token of all sequences, declare it with an extent of its own, as "
+                     "f32[T], and read it at starts[b] + {}, where starts is captured, too",
                      extent.name, extent.name == "Sk" ? "k" : "q");
 }
 
@@ -212,7 +212,8 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
   const Artifact &any = *targets.front().artifact;
   for (const Parameter &parameter : any.parameters)
     if (parameter.name.find('.') != std::string::npos) // the parameters of dropout
-      return noLauncherFor(any, "the parameter '" + parameter.name + "', which is no name in C");
+      return noLauncherFor(any,
+                           "the parameter '" + parameter.name + "', whose name is not valid in C");
   MemberNames names = memberNames(any.tensors, any.parameters, name);
   std::vector<const Artifact *> artifacts;
   for (const CLauncherTarget &target : targets)

@@ -96,7 +96,7 @@ private:
     size_t index = 0;
     const Parameter *parameter = parameterOf(slotName, index);
     if (!parameter || !parameter->isCapture)
-      fail("the captured tensor " + std::string(slotName) + ", which is not there");
+      fail("the captured tensor " + std::string(slotName) + ", which does not exist");
     return "c->capture_" + std::string(slotName.substr(1));
   }
 
@@ -180,7 +180,7 @@ private:
       size_t index = 0;
       const Parameter *parameter = parameterOf(slot.name, index);
       if (!parameter || parameter->isCapture) {
-        fail("the scalar " + slot.name + ", which is not there");
+        fail("the scalar " + slot.name + ", which does not exist");
         return {};
       }
       return {parameter->type == ElementType::i32 ? "int32_t" : "float",
@@ -283,9 +283,10 @@ Result<CLaunches> writeLaunches(const std::string &name, const CLauncherTarget &
   Writer writer(name, target, members);
   CLaunches launches = writer.write();
   if (!writer.problem.empty())
-    return Error(Code::defect, "the launches of '" + target.artifact->variantName + "' for " +
-                                   target.artifact->target.name() + " have " + writer.problem +
-                                   ", for which there is no launcher in C");
+    return Error(Code::defect, "a launcher in C does not support the launches of '" +
+                                   target.artifact->variantName + "' for " +
+                                   target.artifact->target.name() + ": they have " +
+                                   writer.problem);
   return launches;
 }
 

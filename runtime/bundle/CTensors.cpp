@@ -158,7 +158,7 @@ private:
       if (isGiven(extent))
         text += fmt::format("  int64_t {}; /* {}{} */\n", extentNames[extent], meanings[extent],
                             givers[extent] == Giver::launch
-                                ? "; no tensor tells it: set it"
+                                ? "; no tensor has it: set it"
                                 : "; 1 if you leave it, which is right, but may be slower");
     return text;
   }
@@ -307,8 +307,8 @@ private:
       if (givers[extent] == Giver::launch)
         text += fmt::format("  if (arguments->{0} < 0)\n"
                             "    return fail(error, {1}_invalid_argument,\n"
-                            "                \"the extent {0} is missing, which no tensor tells: "
-                            "set it among the arguments, {0} being {2}\");\n",
+                            "                \"the extent {0} is missing, and no tensor has it: "
+                            "set it among the arguments; {0} is {2}\");\n",
                             extentNames[extent], name, meanings[extent]);
     return text;
   }
@@ -326,12 +326,13 @@ private:
     auto source = [&](size_t extent) {
       return isGiven(extent) ? "the launch's extents" : signature.tensors[sources[extent]].name;
     };
-    return fmt::format("  if ({0} > 0 && ({1} == 0 || {0} % {1} != 0))\n"
-                       "    return fail(error, {2}_invalid_argument,\n"
-                       "                \"{3} has %lld heads and {4} has %lld: the first must be a "
-                       "multiple of the "
-                       "second\",\n                (long long){0}, (long long){1});\n",
-                       values[heads], values[kvHeads], name, source(heads), source(kvHeads));
+    return fmt::format(
+        "  if ({0} > 0 && ({1} == 0 || {0} % {1} != 0))\n"
+        "    return fail(error, {2}_invalid_argument,\n"
+        "                \"{3} has %lld heads and {4} has %lld: the number of heads of {3} \"\n"
+        "                \"must be a multiple of that of {4}\",\n"
+        "                (long long){0}, (long long){1});\n",
+        values[heads], values[kvHeads], name, source(heads), source(kvHeads));
   }
 
   std::string computed(size_t i, const DeclaredTensor &tensor) {
@@ -356,8 +357,8 @@ private:
       const std::optional<Expression> &extent = artifact.tensors[i].extents[axis];
       std::string value = extent ? expressionInC(*extent, "c->x.") : "";
       if (value.empty())
-        fail("the tensor '" + tensor.name + "' without gaps, whose extent of axis " +
-             std::to_string(axis) + " nobody tells");
+        fail("the contiguous tensor '" + tensor.name + "', whose extent of axis " +
+             std::to_string(axis) + " no argument gives");
       text += fmt::format("    sizes[{}] = {};\n", axis, value);
     }
     text += fmt::format("    if ((status = check_no_gaps(\"{}\", \"{}\", {}, arguments->{}, {}, "
@@ -403,9 +404,8 @@ std::vector<int> askedExtents(const std::vector<const Artifact *> &targets) {
 Error noLauncherFor(const Artifact &artifact, const std::string &what) {
   return Error(Code::unsupported,
                "the kernel '" + artifact.variantName + "' has " + what +
-                   ", for which there is no launcher in C: export it without one "
-                   "(--no-launcher, BundleOptions::noLauncher), and load the bundle with the "
-                   "library");
+                   "; a launcher in C does not support this: export the bundle without one "
+                   "(--no-launcher, BundleOptions::noLauncher), and load it with the library");
 }
 
 Result<CTensors> writeTensors(const std::string &name, const Artifact &artifact,

@@ -25,7 +25,7 @@ static Status prepareFolder(const std::string &folder) {
   fs::create_directories(folder, failure);
   if (failure)
     return Error(Code::inputOutput,
-                 folder + " could not be made: " + failure.message() + "; name another folder");
+                 folder + " could not be created: " + failure.message() + "; use another folder");
   bool isEmpty = fs::is_empty(folder, failure);
   if (failure)
     return Error(Code::inputOutput, folder + " could not be read: " + failure.message());
@@ -35,14 +35,14 @@ static Status prepareFolder(const std::string &folder) {
   if (manifest && looksLikeManifest(*manifest))
     return Status::success();
   return Error(Code::invalidArgument, folder +
-                                          " holds other files and no bundle: name a new folder, "
-                                          "or one whose bundle is to be replaced");
+                                          " contains other files but no bundle: use a new folder, "
+                                          "or the folder of a bundle to replace");
 }
 
 static Status checkTargets(const BundleOptions &options) {
   if (options.targets.empty())
     return Error(Code::invalidArgument,
-                 "a bundle needs a target at least: name some, such as sm_90 and host");
+                 "a bundle needs at least one target: pass one, such as sm_90 or host");
   for (size_t i = 0; i < options.targets.size(); ++i)
     if (std::find(options.targets.begin(), options.targets.begin() + i, options.targets[i]) !=
         options.targets.begin() + i)
@@ -110,8 +110,8 @@ Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string 
   if (!options.name.empty() && !isCName(options.name))
     return Error(Code::invalidArgument,
                  "the name '" + options.name +
-                     "' cannot be that of C functions: give a letter, then letters, digits and "
-                     "underscores, 100 at most");
+                     "' cannot be part of C names: use a letter, then letters, digits and "
+                     "underscores, at most 100 characters");
   std::optional<Ptxas> ptxas = options.ptx ? std::nullopt : Ptxas::find();
   std::vector<Compiled> compiled;
   for (const std::string &target : options.targets) {
@@ -125,9 +125,9 @@ Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string 
   BundleInfo info;
   info.name = options.name.empty() ? any.variantName : options.name;
   if (!isCName(info.name))
-    return Error(Code::invalidArgument, "the variant's name '" + info.name +
-                                            "' cannot be that of C functions: give the bundle "
-                                            "another name");
+    return Error(Code::invalidArgument,
+                 "the variant's name '" + info.name +
+                     "' cannot be part of C names: give the bundle another name");
   if (isHeaderOfC(info.name))
     return Error(Code::invalidArgument, "the launcher's header '" + info.name +
                                             ".h' would hide the C library's: give the bundle "

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 static Result<std::string> readBounded(const std::string &path, uint64_t limit) {
   std::error_code failure;
   if (!fs::is_regular_file(path, failure))
-    return Error(Code::notFound, path + " is not there, or is no file");
+    return Error(Code::notFound, path + " does not exist or is not a file");
   uint64_t bytes = fs::file_size(path, failure);
   if (failure || bytes > limit)
     return Error(Code::inputOutput,
@@ -91,8 +91,8 @@ static Status checkBelongs(const BundleInfo &info, const BundleTarget &target,
       artifact.headDimV == info.headDimV && artifact.schedule == target.schedule &&
       codeFormatName(artifact.format) == target.codeFormat)
     return Status::success();
-  return Error(Code::inputOutput, "the manifest tells of another kernel than " + target.file +
-                                      " holds: export the bundle anew");
+  return Error(Code::inputOutput, "the manifest describes another kernel than " + target.file +
+                                      " contains: export the bundle again");
 }
 
 /// Checks numbers that are passed to the driver or allocated without further checks.
@@ -103,9 +103,10 @@ static Status checkNumbers(const Artifact &artifact) {
   for (const Launch &launch : artifact.launches)
     if ((onGpu && (launch.threads < 1 || launch.threads > 1024)) || launch.sharedBytes < 0 ||
         launch.sharedBytes > most || launch.workspaceBytes < 0 || launch.workspaceBytes > most)
-      return Error(Code::inputOutput, "the kernel " + launch.kernel +
-                                          " has threads or memory that none can have: export the "
-                                          "bundle anew");
+      return Error(Code::inputOutput,
+                   "the kernel " + launch.kernel +
+                       " has an impossible number of threads or bytes: export the "
+                       "bundle again");
   return Status::success();
 }
 
@@ -116,9 +117,8 @@ static Result<Artifact> readArtifact(const BundleInfo &info, const BundleTarget 
   if (!bytes)
     return bytes.error();
   if (bytes->size() != target.bytes || sha256Hex(*bytes) != target.digest)
-    return Error(Code::inputOutput, path +
-                                        " is damaged or another bundle's: it does not have the "
-                                        "digest that the manifest tells; export the bundle anew");
+    return Error(Code::inputOutput, path + " is damaged or from another bundle: its digest differs "
+                                           "from the manifest's; export the bundle again");
   Result<Artifact> artifact = Artifact::deserialize(*bytes);
   if (!artifact)
     return artifact.error().within(path);

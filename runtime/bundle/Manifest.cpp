@@ -216,7 +216,7 @@ public:
   Members(const json &object, std::string where, std::string &problem)
       : object(object), where(std::move(where)), problem(problem) {
     if (!object.is_object())
-      fail("is no JSON object");
+      fail("is not a JSON object");
   }
 
   std::string text(const char *name) {
@@ -297,26 +297,26 @@ static BundleTarget parseTarget(const json &object, size_t index, std::string &p
     members.fail("has a digest that is not 64 hexadecimal digits");
   constexpr std::string_view formats[] = {"cubin", "ptx", "object"};
   if (std::find(std::begin(formats), std::end(formats), target.codeFormat) == std::end(formats))
-    members.fail("has a code format that is none of cubin, ptx and object");
+    members.fail("has a code format other than cubin, ptx and object");
   return target;
 }
 
 Result<BundleInfo> parseManifest(std::string_view text) {
   auto damaged = [](const std::string &what) {
-    return Error(Code::inputOutput, "the manifest " + what + "; export the bundle anew");
+    return Error(Code::inputOutput, "the manifest " + what + "; export the bundle again");
   };
   if (text.size() > maxManifestBytes)
     return damaged(fmt::format("has {} bytes, more than {}", text.size(), maxManifestBytes));
   json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object())
-    return damaged("is no JSON object");
+    return damaged("is not a JSON object");
   std::string problem;
   Members members(document, "itself", problem);
   uint64_t format = members.number("format", uint64_t(1) << 32);
   if (problem.empty() && format != formatVersion)
     return Error(Code::unsupported,
                  fmt::format("the manifest has format {}, this version of Tesela reads format {}: "
-                             "export the bundle anew with this version",
+                             "export the bundle again with this version",
                              format, formatVersion));
   BundleInfo info;
   info.version = members.text("tesela");
@@ -325,17 +325,17 @@ Result<BundleInfo> parseManifest(std::string_view text) {
   info.variantName = variant.text("name");
   info.variantText = variant.text("text");
   if (std::string digest = variant.text("digest"); digest != sha256Hex(info.variantText))
-    variant.fail("does not have the digest that is told of it");
+    variant.fail("does not have the digest that the manifest gives");
   std::optional<ElementType> type = parseElementType(members.text("input_type"));
   if (type != ElementType::f32 && type != ElementType::f16 && type != ElementType::bf16)
-    members.fail("has an input type that is none of f32, f16 and bf16");
+    members.fail("has an input type other than f32, f16 and bf16");
   info.inputType = type.value_or(ElementType::bf16);
   info.headDimQk = int(members.number("head_dim_qk", maxHeadDim));
   info.headDimV = int(members.number("head_dim_v", maxHeadDim));
   if (info.headDimQk < 1 || info.headDimV < 1)
     members.fail("has a head dimension of 0");
   if (!isCName(info.name))
-    members.fail("has a name that is none in C");
+    members.fail("has a name that is not valid in C");
   const json &targets = members.member("targets");
   if (!targets.is_array() || targets.empty() || targets.size() > maxTargets) {
     members.fail(fmt::format("has no list of 1 to {} targets", maxTargets));

@@ -47,7 +47,7 @@ Status CacheFolder::write(const std::string &key, std::string_view bytes) const 
   std::string folder = formatFolder() + "/" + partOf(key);
   std::filesystem::create_directories(folder, failure);
   if (failure)
-    return Error(Code::inputOutput, folder + " could not be made: " + failure.message());
+    return Error(Code::inputOutput, folder + " could not be created: " + failure.message());
   return writeFileAtomically(path, bytes);
 }
 

@@ -52,8 +52,9 @@ void DiskCache::warnOnce(const std::string &sentence) const {
 
 static Result<Artifact> readEntry(const InputFile &file, const std::string &key) {
   if (file.facts().bytes > int64_t(longestEntry))
-    return Error(Code::inputOutput,
-                 "it has " + std::to_string(file.facts().bytes) + " bytes, more than any kernel");
+    return Error(Code::inputOutput, "it has " + std::to_string(file.facts().bytes) +
+                                        " bytes, a kernel has at most " +
+                                        std::to_string(longestEntry));
   Result<std::string> bytes = file.read(longestEntry);
   if (!bytes)
     return bytes.error();
@@ -67,8 +68,8 @@ std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) c
   Result<InputFile> file = InputFile::open(path);
   if (!file) {
     if (file.code() != Code::notFound)
-      warnOnce("cached kernels are compiled anew: " + file.error().message() +
-               "; name a folder that can be read and written (ContextOptions::cacheFolder, the "
+      warnOnce("cached kernels cannot be used and are compiled again: " + file.error().message() +
+               "; use a folder that can be read and written (ContextOptions::cacheFolder, the "
                "command's --cache-folder, TESELA_CACHE_DIR)");
     return std::nullopt;
   }
@@ -76,7 +77,7 @@ std::optional<Artifact> DiskCache::load(const std::string &key, Damage damage) c
   if (!artifact) {
     if (damage == Damage::reported && artifact.code() != Code::notFound)
       events->warn("the cached kernel " + path +
-                   " is compiled anew: " + artifact.error().message());
+                   " is compiled again: " + artifact.error().message());
     return std::nullopt;
   }
   int64_t age = secondsNow() - file->facts().modified;
@@ -94,9 +95,8 @@ MachineLock DiskCache::lockForCompiling(const std::string &key,
 }
 
 Status DiskCache::write(const std::string &key, const Artifact &artifact) const {
-  constexpr const char *remedy =
-      "; name a folder that can be written (ContextOptions::cacheFolder, "
-      "the command's --cache-folder, TESELA_CACHE_DIR)";
+  constexpr const char *remedy = "; use a folder that can be written (ContextOptions::cacheFolder, "
+                                 "the command's --cache-folder, TESELA_CACHE_DIR)";
   if (folder_.empty())
     return Error(Code::notFound, std::string("there is no folder for the cache") + remedy);
   std::string bytes = encodeEntry(key, artifact, secondsNow());

@@ -91,7 +91,7 @@ Result<EntryHeader> decodeEntryHeader(std::string_view start) {
   if (start.size() < startSize)
     return damaged("is truncated: it has " + std::to_string(start.size()) + " bytes");
   if (start.substr(0, magic.size()) != magic)
-    return damaged("does not begin as one of Tesela's does");
+    return damaged("does not begin with Tesela's file signature");
   FieldReader sizes{start.substr(magic.size())};
   uint64_t version = sizes.number(4), size = sizes.number(4);
   if (version != entryVersion)
@@ -101,7 +101,7 @@ Result<EntryHeader> decodeEntryHeader(std::string_view start) {
     return damaged("is truncated, or its header's length is wrong");
   std::string_view covered = start.substr(0, size - digestSize);
   if (sha256(covered) != start.substr(covered.size(), digestSize))
-    return damaged("is damaged: its header's checksum does not hold");
+    return damaged("is damaged: the checksum of its header is wrong");
 
   FieldReader fields{covered.substr(startSize)};
   EntryHeader header;

@@ -92,7 +92,7 @@ Result<KernelPack> KernelPack::open(const std::string &path) {
   if (!start)
     return start.error();
   if (!start->starts_with(magic))
-    return damaged("does not begin as one of Tesela's does");
+    return damaged("does not begin with Tesela's file signature");
   uint64_t version = numberAt(*start, magic.size(), 4);
   if (version != packVersion)
     return damaged("has format " + std::to_string(version) + ", this version of Tesela reads " +
@@ -103,7 +103,7 @@ Result<KernelPack> KernelPack::open(const std::string &path) {
     return damaged("is truncated, or its header's length is wrong");
   std::string_view covered = std::string_view(*start).substr(0, headerSize - digestSize);
   if (sha256(covered) != start->substr(covered.size(), digestSize))
-    return damaged("is damaged: its header's checksum does not hold");
+    return damaged("is damaged: the checksum of its header is wrong");
   size_t at = startSize;
   for (std::string *text : {&pack.compiler_, &pack.assembler_}) {
     if (at + 4 > covered.size() || numberAt(covered, at, 4) > covered.size() - at - 4)
@@ -135,7 +135,7 @@ Result<std::optional<Artifact>> KernelPack::find(const std::string &key) const {
     return records.error();
   std::string_view covered = std::string_view(*records).substr(0, part.keys * recordSize);
   if (sha256(covered) != records->substr(covered.size()))
-    return damaged("is damaged: the checksum of a part of its index does not hold");
+    return damaged("is damaged: the checksum of a part of its index is wrong");
   size_t low = 0, high = part.keys;
   while (low < high) {
     size_t middle = (low + high) / 2;
@@ -151,7 +151,8 @@ Result<std::optional<Artifact>> KernelPack::find(const std::string &key) const {
               uint32_t(numberAt(record, keyBytes + 12, 4)),
               uint32_t(numberAt(record, keyBytes + 16, 4))};
   if (uint64_t(place.begin) + place.bytes > longestEntry)
-    return damaged("is not well-formed: a kernel has more bytes than any");
+    return damaged("is not well-formed: a kernel has more than " + std::to_string(longestEntry) +
+                   " bytes");
   Result<std::string> frame = file.readAt(place.frame, place.frameBytes);
   if (!frame)
     return frame.error();
@@ -212,7 +213,7 @@ Result<std::string> encodePack(const std::string &compiler, const std::string &a
     for (const std::string &key : kernels[i].keys)
       if (!isEntryKey(key) || !placeOf.emplace(binaryKey(key), place).second)
         return Error(Code::defect, "the key '" + key + "' of " + kernels[i].artifact.variantName +
-                                       " is none, or has a kernel already");
+                                       " is not valid, or the pack already has a kernel for it");
   }
 
   std::array<uint32_t, 256> counts{};

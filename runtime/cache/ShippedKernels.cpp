@@ -22,14 +22,14 @@ void ShippedKernels::warnOnce(const std::string &sentence) const {
 
 void ShippedKernels::warnOfPack(const std::string &problem) const {
   warnOnce("the kernels in " + path + " are not used: " + problem +
-           "; install Tesela anew, or let TESELA_SHIPPED_KERNELS name another file, or none");
+           "; reinstall Tesela, or set TESELA_SHIPPED_KERNELS to another file or to nothing");
 }
 
 void ShippedKernels::doesNotLoad(const Error &why) const {
   warnOnce("a kernel in " + path + " does not load and is compiled instead: " + why.message() +
-           "; where the driver is older than the kernels' assembler (ptxas " +
+           "; if the driver is older than the kernels' assembler (ptxas " +
            (pack ? pack->assembler() : "") +
-           "), install a newer one, or let TESELA_SHIPPED_KERNELS be empty");
+           "), install a newer one, or set TESELA_SHIPPED_KERNELS to nothing");
 }
 
 std::optional<KernelPack> ShippedKernels::openPack() const {
@@ -42,7 +42,7 @@ std::optional<KernelPack> ShippedKernels::openPack() const {
     return std::nullopt;
   }
   if (found->compiler() != compilerVersion(Target::Kind::cuda)) {
-    warnOfPack("they are of another Tesela, " + found->compiler());
+    warnOfPack("they were made by another version of Tesela, " + found->compiler());
     return std::nullopt;
   }
   return std::move(*found);
@@ -59,7 +59,7 @@ std::optional<ShippedKernel> ShippedKernels::load(const KernelSpecification &spe
   Result<std::optional<Artifact>> artifact = pack->find(key);
   if (!artifact) {
     warnOnce("a kernel in " + path + " is damaged and is compiled instead: " +
-             artifact.error().message() + "; install Tesela anew");
+             artifact.error().message() + "; reinstall Tesela");
     return std::nullopt;
   }
   if (!*artifact)

@@ -45,14 +45,15 @@ std::string faultOfRow(const Reference &reference, int64_t row, bool isGradient,
     double ref = reference.ref[row * reference.Dv + d],
            base = reference.base[row * reference.Dv + d];
     if (isGradient && !(std::isfinite(ref) && std::isfinite(base)))
-      return fmt::format("the reference is {}, with a kernel's roundings {}, at {}, d {}: a kept "
-                         "pair's score or derivative, v or the gradient that arrives has a NaN or "
-                         "an infinity; take it out, or mask the pair",
-                         ref, base, nameOf(row), d);
+      return fmt::format(
+          "the reference is {}, with a kernel's roundings {}, at {}, d {}: the "
+          "score or derivative of a kept pair, v, or the incoming gradient has a NaN "
+          "or an infinity; remove it, or mask the pair",
+          ref, base, nameOf(row), d);
     if (!std::isfinite(ref))
       return fmt::format(
           "the reference is {} at {}, d {}: a kept key's v has a NaN or an infinity; "
-          "take it out, or mask the key",
+          "remove it, or mask the key",
           ref, nameOf(row), d);
     if (!std::isfinite(base))
       return fmt::format("the reference with a kernel's roundings is {} at {}, d {}: a score "

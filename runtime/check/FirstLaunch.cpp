@@ -138,7 +138,7 @@ FirstLaunch::Finding FirstLaunch::verify(const LoadedKernel &kernel,
                                          const LaunchArguments &arguments,
                                          const std::vector<int64_t> &rows, void *stream) {
   if (isInPlace(arguments))
-    return {Verdict::impossible, "its results lie in the memory of its inputs"};
+    return {Verdict::impossible, "its outputs overlap its inputs in memory"};
   Result<Reference> expected = reference(*kernel.backend, arguments, rows, stream);
   if (!expected)
     return {Verdict::impossible, expected.error().message()};

@@ -14,19 +14,20 @@
 
 namespace tesela::cuda {
 
-static constexpr const char *profiler = "a profiler stands in the way: run without it";
-static constexpr const char *contextGone = "the device's primary context was reset or is gone: let "
-                                           "go of its contexts and kernels, and make them anew";
+static constexpr const char *profiler = "a profiler prevents this call: run without it";
+static constexpr const char *contextGone =
+    "the device's primary context was reset or destroyed: "
+    "destroy its contexts and kernels, and create them again";
 static constexpr const char *reportCall = "please report it with the call's arguments";
 static constexpr const char *reportVariant = "please report it with the variant and its schedule";
 static constexpr const char *library =
-    "a library that the driver needs does not load: install NVIDIA's driver anew";
+    "a library that the driver needs does not load: reinstall NVIDIA's driver";
 static constexpr const char *smallerBlocks =
     "choose a schedule with fewer threads or smaller blocks";
 static constexpr const char *reportLaunch =
     "the context is lost, start the process again; please report it with the launch's arguments";
 static constexpr const char *mps =
-    "the MPS server failed: start nvidia-cuda-mps-control anew, or unset CUDA_MPS_PIPE_DIRECTORY";
+    "the MPS server failed: restart nvidia-cuda-mps-control, or unset CUDA_MPS_PIPE_DIRECTORY";
 static constexpr const char *mpsFull =
     "the MPS server has too many clients: end some, or run without it";
 static constexpr const char *captureJoins =
@@ -36,20 +37,20 @@ static constexpr const char *captureJoins =
 /// Sorted by number.
 static constexpr DriverError errors[] = {
     {1, Code::driver,
-     "an argument has a value that the driver does not take: please report it with the launch's "
+     "an argument has a value that the driver rejects: please report it with the launch's "
      "arguments"},
     {2, Code::outOfMemory, "free device memory or make the problem smaller"},
     {3, Code::driver,
-     "CUDA does not survive fork(): start worker processes anew (spawn), or use Tesela in them "
-     "only"},
-    {4, Code::driver, "the process is ending: let contexts and kernels go before it does"},
+     "CUDA does not survive fork(): start worker processes by spawn, or use Tesela only in "
+     "them"},
+    {4, Code::driver, "the process is ending: destroy contexts and kernels before it ends"},
     {5, Code::driver, profiler},
     {6, Code::driver, profiler},
     {7, Code::driver, profiler},
     {8, Code::driver, profiler},
     {34, Code::unsupported,
-     "the libcuda.so.1 that was found is a stub for linking: take its folder off LD_LIBRARY_PATH, "
-     "so that the driver's own is found"},
+     "the libcuda.so.1 that was found is a stub for linking: remove its folder from "
+     "LD_LIBRARY_PATH, so that the driver's own library is found"},
     {36, Code::unsupported, "update NVIDIA's driver"},
     {46, Code::driver,
      "another process has the GPU to itself, or its compute mode forbids it: see nvidia-smi -q -d "
@@ -95,8 +96,7 @@ static constexpr DriverError errors[] = {
     {226, Code::driver,
      "an error of the GPU's memory was contained, but this process is lost: start it again"},
     {300, Code::defect, reportVariant},
-    {301, Code::notFound,
-     "a file that the driver needs is not there: install NVIDIA's driver anew"},
+    {301, Code::notFound, "a file that the driver needs does not exist: reinstall NVIDIA's driver"},
     {302, Code::driver, library},
     {303, Code::driver, library},
     {304, Code::driver,
@@ -115,7 +115,7 @@ static constexpr DriverError errors[] = {
      "the process again"},
     {701, Code::unsupported, smallerBlocks},
     {702, Code::driver,
-     "a launch took longer than a GPU with a display allows: split the problem, or use another "
+     "a launch exceeded the time limit of a GPU with a display: split the problem, or use another "
      "GPU; the context is lost, start the process again"},
     {703, Code::driver, reportCall},
     {704, Code::driver, reportCall},
@@ -149,7 +149,7 @@ static constexpr DriverError errors[] = {
      "again"},
     {803, Code::driver, "the kernel module and libcuda differ in version: restart the machine"},
     {804, Code::unsupported,
-     "CUDA's compatibility package does not serve this GPU: take it off LD_LIBRARY_PATH, and "
+     "CUDA's compatibility package does not support this GPU: remove it from LD_LIBRARY_PATH, and "
      "update the driver itself"},
     {805, Code::driver, mps},
     {806, Code::driver, mps},
@@ -177,7 +177,7 @@ static constexpr DriverError errors[] = {
      "relaxed mode"},
     {909, Code::driver,
      "the GPU did not answer in time: see nvidia-smi and the kernel's log (dmesg)"},
-    {910, Code::driver, "the graph differs too much to be updated: instantiate it anew"},
+    {910, Code::driver, "the graph differs too much to be updated: instantiate it again"},
     {911, Code::driver, "another device that shares the work failed: see the kernel's log (dmesg)"},
     {912, Code::unsupported, "choose another schedule"},
     {913, Code::driver, "unset CUDA_MODULE_LOADING, or launch once outside of the capture"},
@@ -185,8 +185,8 @@ static constexpr DriverError errors[] = {
     {915, Code::driver, reportCall},
     {916, Code::driver, "the GPU's keys are being rotated: try again"},
     {999, Code::driver,
-     "see nvidia-smi and the kernel's log (dmesg); after a suspend, load the module nvidia_uvm "
-     "anew or restart the machine"},
+     "see nvidia-smi and the kernel's log (dmesg); after a suspend, reload the module nvidia_uvm, "
+     "or restart the machine"},
 };
 
 const DriverError &driverError(int result) {

@@ -82,8 +82,8 @@ Status keepForGraph(const DriverApi &api, CUgraph_st *graph, Kept kept) {
     Releases::all().start();
   } catch (const std::system_error &) {
     return Error(Code::outOfMemory,
-                 "the system gives no thread for what graphs own: end threads or "
-                 "processes, or raise the limit of threads");
+                 "the system cannot start the thread that releases the memory of graphs: end "
+                 "threads or processes, or raise the limit of threads");
   }
   RelaxedCapture relaxed(api);
   CUuserObject_st *object = nullptr;

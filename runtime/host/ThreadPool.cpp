@@ -24,7 +24,7 @@ Status ThreadPool::checkThreads(int threads) {
     return Status::success();
   return Error(Code::invalidArgument, "the number of threads is " + std::to_string(threads) +
                                           ", it must lie in [0, " + std::to_string(mostThreads) +
-                                          "]; 0 is the hardware's");
+                                          "]; 0 means one for each usable processor");
 }
 
 ThreadPool::ThreadPool(int threads)

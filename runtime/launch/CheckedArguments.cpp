@@ -66,7 +66,7 @@ Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
     if (tensor.extents[axis] < 0 || tensor.extents[axis] > limit)
       return invalid(is(declared, tensor) + ", its " + axisName(declared, axis) +
                      " extent must lie in [0, " + std::to_string(limit) +
-                     "]: split what is longer over several launches");
+                     "]: split the problem into several launches");
   }
   return Status::success();
 }
@@ -109,7 +109,8 @@ Status checkLayout(const DeclaredTensor &declared, Tensor &tensor, int alignment
                      " bytes, it must be a multiple of " + std::to_string(needed) +
                      " bytes: pad the rows or copy the tensor");
     if (declared.isWritten && stride == 0 && tensor.extents[axis] > 1)
-      return invalid(strideIs(axis) + ", so several results share one place: give each its own");
+      return invalid(strideIs(axis) +
+                     ", so several results have the same address: pass a stride other than 0");
   }
   return Status::success();
 }
@@ -120,7 +121,7 @@ Result<float> checkScale(std::optional<double> scale, int headDim) {
   float rounded = float(*scale);
   auto is = [&] { return "the scale is " + fmt::format("{}", *scale); };
   if (headDim == 0)
-    return invalid(is() + ", and the kernel has none: leave it out");
+    return invalid(is() + ", but the kernel has no scale: leave it out");
   if (!std::isfinite(rounded))
     return invalid(is() + ", it must be finite");
   if (*scale < 0)
@@ -267,8 +268,8 @@ private:
         if (result.axes.size() == 4 && isOfAnyRows(result, given) &&
             tensor.extents[rows] < given.extents[rows])
           return Status(
-              invalid(fmt::format("{} has the {} extent {}, {} has {}: it must have as many "
-                                  "rows, or more",
+              invalid(fmt::format("{} has the {} extent {}, it must have at least as many rows "
+                                  "as {}, which has {}",
                                   declared.name, axisName(declared, rows), tensor.extents[rows],
                                   result.name, given.extents[rows])));
       }
@@ -324,9 +325,10 @@ private:
       return bound;
     for (int index : signature.asked)
       if (!sources[index])
-        return invalid(fmt::format("the extent {0} is missing, which no tensor tells: pass it by "
-                                   "name among the launch's extents, {0} being {1}",
-                                   extentNames[index], meaningOf(index)));
+        return invalid(
+            fmt::format("the extent {0} is missing, and no tensor has it: pass it by name "
+                        "among the launch's extents; {0} is {1}",
+                        extentNames[index], meaningOf(index)));
     for (int index : {batch, heads, kvHeads, queries, keys})
       if (!sources[index])
         values[index] = index == kvHeads ? values[heads] : 1;
@@ -334,7 +336,8 @@ private:
         (values[kvHeads] == 0 || values[heads] % values[kvHeads]))
       return invalid(std::string(sources[heads]) + " has " + std::to_string(values[heads]) +
                      " heads and " + sources[kvHeads] + " has " + std::to_string(values[kvHeads]) +
-                     ": the first must be a multiple of the second");
+                     ": the number of heads of " + sources[heads] +
+                     " must be a multiple of that of " + sources[kvHeads]);
     checked.extents = {int32_t(values[batch]), int32_t(values[heads]), int32_t(values[kvHeads]),
                        int32_t(values[queries]), int32_t(values[keys])};
     return forEach(/*contiguous=*/false,

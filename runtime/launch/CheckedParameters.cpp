@@ -203,10 +203,11 @@ private:
     const char *index = extent.name == "Sk" ? "k" : "q";
     if ((extent.name == "Sk" || extent.name == "Sq") && extent.coefficient != 0 &&
         std::ranges::count(given, extent.name, &NamedExtent::name))
-      why += fmt::format("; {} is the most of a sequence in this launch, and the tensor is read at "
-                         "positions in the sequence. If it has an element for each token of all "
-                         "sequences, declare it with a name of its own, as f32[T], and read it at "
-                         "starts[b] + {}, starts being captured, too",
+      why += fmt::format("; {} is the largest length of a sequence in this launch, and the variant "
+                         "reads the tensor at positions in the sequence. If the tensor has an "
+                         "element for each token of all sequences, declare it with an extent of "
+                         "its own, as f32[T], and read it at starts[b] + {}, where starts is "
+                         "captured, too",
                          extent.name, index);
     return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " + text +
                    why);

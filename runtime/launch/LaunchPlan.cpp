@@ -38,7 +38,7 @@ LaunchPlan::bind(const std::vector<Expression> &expressions, const Artifact &art
           axis.axis >= int(artifact.parameters[index].extents.size()))
         return Error(Code::defect, "the artifact of '" + artifact.variantName +
                                        "' has the expression '" + expression.text() +
-                                       "', and no such captured tensor");
+                                       "', which names a captured tensor that it does not have");
       each.captureAxes.emplace_back(index, axis.axis);
     }
   }
@@ -135,8 +135,8 @@ Result<LaunchPlan> LaunchPlan::create(const Artifact &artifact) {
     if ((!extents->empty() && extents->size() != 5) || !launch.items.captureAxes().empty() ||
         (isSummary && (step.summarizes < 0 || artifact.workspaces.empty())))
       return Error(Code::defect, "kernel " + launch.kernel +
-                                     " has other extents than B H Hkv Sq Sk, or summarizes what is "
-                                     "not there");
+                                     " has other extents than B H Hkv Sq Sk, or summarizes a "
+                                     "tensor that it does not have");
     int tensorMaps = 0;
     for (const ArgumentSlot &slot : launch.slots) {
       Result<Slot> resolved = resolve(slot, artifact);
@@ -227,7 +227,8 @@ Status LaunchPlan::layOut(const CheckedArguments &arguments, LaunchSizes &sizes)
       return Error(Code::unsupported,
                    (workspace.isSummary() ? "the summary of a captured tensor"
                                           : "the workspace '" + workspace.name + "'") +
-                       " has more elements than 64 bits can count the bytes of: " +
+                       " has an extent above 2147483647, or all workspaces together have more than "
+                       "2^63 - 1 bytes: " +
                        (workspace.isSummary() ? "make the tensor smaller" : ofExtents));
   }
   sizes.workspaceBytes = size_t(end);
@@ -304,9 +305,10 @@ Status LaunchPlan::checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspac
     return Status::success();
   size_t needed = workspaceBytes(sizes);
   if (needed > given.bytes)
-    return Error(Code::invalidArgument, "the workspace is " + std::to_string(given.bytes) +
-                                            " bytes, this launch needs " + std::to_string(needed) +
-                                            ": ask Kernel::workspaceBytes with its arguments");
+    return Error(Code::invalidArgument,
+                 "the workspace has " + std::to_string(given.bytes) + " bytes, this launch needs " +
+                     std::to_string(needed) +
+                     ": allocate what Kernel::workspaceBytes returns for its arguments");
   if (needed == 0)
     return Status::success();
   if (!given.address)

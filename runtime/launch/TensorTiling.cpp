@@ -42,17 +42,17 @@ Result<TensorTiling> tensorTiling(const CheckedArguments &arguments, int index,
     if (tensor.extents[axis] == 1)
       continue;
     if (stride == 0 && axis == 2)
-      return refused(name, axis, 0, "tensor copies need positions that lie apart");
+      return refused(name, axis, 0, "tensor copies need at least 16 bytes between positions");
     // In a box of several heads: how many heads share a key/value head.
     bool ofBox = boxHeads > 1 && axis == 1;
     uint64_t sharing = ofBox ? arguments.extents.H / arguments.extents.Hkv : 1;
     if (stride == 0 && sharing > 1)
-      return refused(name, axis, 0, "copies of several heads need heads that lie apart");
+      return refused(name, axis, 0, "copies of several heads need at least 16 bytes between heads");
     if (stride == 0)
       continue;
     tiling.sharing *= sharing;
     if (stride >= strideLimit / elementBytes / sharing)
-      return refused(name, axis, stride * elementBytes, "tensor copies take less than 2^40");
+      return refused(name, axis, stride * elementBytes, "tensor copies need less than 2^40 bytes");
     tiling.extents[3 - axis] = uint64_t(tensor.extents[axis]);
     tiling.strideBytes[2 - axis] = stride * elementBytes;
   }

@@ -22,8 +22,9 @@ template <typename Work> auto caught(Work work) noexcept -> decltype(work()) {
   } catch (const std::bad_alloc &) {
     return Error(Code::outOfMemory, "host memory ran out: make the problem smaller");
   } catch (const std::system_error &error) {
-    return Error(Code::outOfMemory, std::string("the system gives no thread (") + error.what() +
-                                        "): raise the limit of processes, or ask for less at once");
+    return Error(Code::outOfMemory, std::string("the system cannot start a thread (") +
+                                        error.what() +
+                                        "): raise the limit of processes, or request less at once");
   } catch (const std::exception &error) {
     return Error(Code::defect, error.what());
   } catch (...) {

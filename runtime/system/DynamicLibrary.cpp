@@ -27,9 +27,9 @@ Result<DynamicLibrary> DynamicLibrary::open(const std::vector<std::string> &name
       problems += (problems.empty() ? "" : "; ") + problem;
   }
   if (problems.empty())
-    return Error(Code::notFound, "no library of this name was found: " + tried + "; " + remedy);
+    return Error(Code::notFound, "none of these libraries was found: " + tried + "; " + remedy);
   return Error(Code::notFound,
-               "the library could not be loaded: " + problems + "; install it anew; " + remedy);
+               "the library could not be loaded: " + problems + "; reinstall it; " + remedy);
 }
 
 Result<void *> DynamicLibrary::find(const char *symbol) const {

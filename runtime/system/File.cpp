@@ -161,7 +161,7 @@ Status writeFileAtomically(const std::string &path, std::string_view bytes) {
     return failure("created", aside);
   Status status = writeAll(file.number(), bytes, aside);
   if (status && ::fsync(file.number()) != 0)
-    status = failure("brought to the disk", aside);
+    status = failure("synced to the disk", aside);
   if (status && ::rename(aside.c_str(), path.c_str()) != 0)
     status = failure("renamed", aside);
   if (!status)

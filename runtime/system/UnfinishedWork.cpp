@@ -34,11 +34,12 @@ UnfinishedWork::~UnfinishedWork() {
 Status UnfinishedWork::mayBegin() const {
   if (!leftBehind)
     return Status::success();
-  return Error(Code::unsupported,
-               "this process was forked while another thread of its parent compiled, prepared or "
-               "tuned a kernel, whose locks nobody releases here: only kernels that were compiled "
-               "before can be launched; fork when all of these calls have returned, or start the "
-               "process by exec");
+  return Error(
+      Code::unsupported,
+      "this process was forked while another thread of its parent compiled, prepared or "
+      "tuned a kernel, and it cannot release that thread's locks: it can only launch kernels "
+      "that were compiled before the fork; fork after these calls have returned, or "
+      "start the process by exec");
 }
 
 } // namespace tesela

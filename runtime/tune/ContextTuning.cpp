@@ -235,7 +235,7 @@ ContextTuning::makeKnown(const KernelSpecification &specification, const Records
             return Status::success();
           });
           if (!begun) // the launch itself continues
-            owner->warnOnce("nothing is tuned in the background: " + begun.error().message());
+            owner->warnOnce("background tuning did not start: " + begun.error().message());
         });
   return KnownPointer(std::move(made));
 }
@@ -283,7 +283,8 @@ void ContextTuning::tune(const KernelSpecification &specification, const Extents
   if (Result<std::string> path = store.store(tuned->record))
     tuned->record.path = *path;
   else
-    warnOnce("tuned schedules are kept for this process alone: " + path.error().message());
+    warnOnce("a tuned schedule was not stored and is used only in this process: " +
+             path.error().message());
   add(tuned->record, /*isNewAnswer=*/false);
   swapIn(specification, tuned->record, limits);
 }

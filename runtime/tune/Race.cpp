@@ -162,7 +162,8 @@ private:
     }
     for (Runner &runner : result.runners)
       if (!runner.ran && runner.dropped.empty())
-        runner.dropped = "not tried: the time was over, and the model expects less of it";
+        runner.dropped =
+            "not timed: the time limit was reached, and the model expected it to be slower";
     if (options.exhaustive)
       return Status::success();
     sortRunning();

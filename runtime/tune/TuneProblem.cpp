@@ -57,8 +57,8 @@ static Result<Extents> extentsOf(const TuneShape &shape) {
   }
   if (extents.H % extents.Hkv != 0)
     return invalid(
-        fmt::format("there are {} query heads and {} key/value heads: the first must be a "
-                    "multiple of the second",
+        fmt::format("there are {} query heads and {} key/value heads: the number of query "
+                    "heads must be a multiple of the number of key/value heads",
                     extents.H, extents.Hkv));
   return extents;
 }
@@ -118,8 +118,8 @@ Result<TuneInputs> tuneInputs(const KernelOptions &options, const TuneShape &sha
       continue;
     if (maskReadsCaptures(inputs.variant))
       return invalid(
-          fmt::format("the mask of {} follows from captured tensors: give '{}', since it "
-                      "decides how many tiles there are",
+          fmt::format("the mask of {} reads captured tensors, which decide how many tiles "
+                      "are computed: pass '{}'",
                       inputs.variant.name, parameter.name));
     Result<CaptureArgument> capture = randomCapture(parameter, *extents, seed++, inputs.owned);
     if (!capture)
@@ -342,10 +342,11 @@ Status TuneProblem::compareGradients(const Context &context, const Kernel &kerne
     }
     double allowed = gradientTolerance(type) * largest;
     if (error > allowed)
-      return Error(Code::defect,
-                   fmt::format("its result is not the heuristic's: they differ by {:.3g} in {}, "
-                               "where {:.3g} is allowed",
-                               error, gradient.name, allowed));
+      return Error(
+          Code::defect,
+          fmt::format("its result differs from that of the heuristic's schedule by {:.3g} in "
+                      "{}; {:.3g} is allowed",
+                      error, gradient.name, allowed));
   }
   return Status::success();
 }
@@ -388,10 +389,11 @@ Status TuneProblem::compare(const Context &context, const Kernel &kernel,
   }
   if (error <= allowed && lseError == 0)
     return Status::success();
-  return Error(Code::defect,
-               fmt::format("its result is not the heuristic's: they differ by {:.3g} in o, where "
-                           "{:.3g} is allowed, and by {:.3g} in lse",
-                           error, allowed, lseError));
+  return Error(
+      Code::defect,
+      fmt::format("its result differs from that of the heuristic's schedule by {:.3g} in o "
+                  "and by {:.3g} in lse; {:.3g} is allowed in o, and 0 in lse",
+                  error, lseError, allowed));
 }
 
 } // namespace tesela

@@ -90,7 +90,7 @@ template <typename T> static void take(const ordered_json &json, const char *nam
 static Result<TuneRecord> fromJson(const ordered_json &json) {
   auto damaged = [](const std::string &what) { return Error(Code::inputOutput, what); };
   if (!json.is_object())
-    return damaged("a record is no object");
+    return damaged("a record is not an object");
   TuneRecord record;
   std::string bucket;
   take(json, "device", record.device);
@@ -128,7 +128,7 @@ static Result<TuneRecord> fromJson(const ordered_json &json) {
 Result<std::vector<TuneRecord>> parseRecords(std::string_view text) {
   ordered_json json = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
-    return Error(Code::inputOutput, "it is no JSON object");
+    return Error(Code::inputOutput, "it is not a JSON object");
   int format = 0;
   take(json, "tesela_tuned", format);
   if (format != recordFormat)

@@ -92,7 +92,7 @@ TEST_P(AlgorithmCApi, AProductNeedsNoVariant) {
   tensors[1].name = nullptr;
   expectError(tesela_check_tensors(kernel, &arguments), "tensor 1 has no name");
   arguments.tensors = nullptr;
-  expectError(tesela_check_tensors(kernel, &arguments), "tensors is NULL, tensor_count is 3");
+  expectError(tesela_check_tensors(kernel, &arguments), "tensors is NULL, but tensor_count is 3");
 }
 
 // Each sequence attends only to its own first key, so o is that key's value.

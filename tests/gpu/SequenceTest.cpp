@@ -416,8 +416,8 @@ TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
     expectSentence(*kernel, good, change, part);
   };
   says([](LaunchArguments &arguments) { arguments.extents.clear(); },
-       "the extent Sq is missing, which no tensor tells: pass it by name among the launch's "
-       "extents, Sq being the most queries of a sequence");
+       "the extent Sq is missing, and no tensor has it: pass it by name among the launch's "
+       "extents; Sq is the most queries of a sequence");
   says(
       [](LaunchArguments &arguments) {
         arguments.extents.push_back({"Sq", 40});
@@ -442,7 +442,7 @@ TEST_P(SequenceErrors, WrongArgumentsAreSentences) {
       "starts_q");
   Values shortLse(*context, ElementType::f32, 1, H, 63, 1);
   says([&](LaunchArguments &arguments) { arguments.lse = shortLse.rows(); },
-       "lse has the axis 2 extent 63, o has 64: it must have as many rows, or more");
+       "lse has the axis 2 extent 63, it must have at least as many rows as o, which has 64");
 }
 
 TEST_P(SequenceErrors, ASharedPrefixIsGivenWhole) {
@@ -470,7 +470,7 @@ TEST_P(SequenceErrors, ASharedPrefixIsGivenWhole) {
   };
   says([](LaunchArguments &arguments) { arguments.lse = Tensor(); }, "the tensor 'lse' is missing");
   says([&](LaunchArguments &arguments) { arguments.lse = shortLse.rows(); },
-       "lse has the axis 2 extent 3, o has 4: it must have as many rows, or more");
+       "lse has the axis 2 extent 3, it must have at least as many rows as o, which has 4");
   says([](LaunchArguments &arguments) { arguments.captures[2].tensor.extents[0] = 3; },
        "its extent of axis 2 must be 3, as that of query_positions is");
   says([](LaunchArguments &arguments) { arguments.captures.pop_back(); }, "query_keys");

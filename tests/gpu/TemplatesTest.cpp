@@ -317,16 +317,17 @@ TEST_P(TemplatesTest, WhatIsOfAttentionAloneIsRefused) {
   auto expect = [](const auto &result, const std::string &what) {
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.code(), Code::unsupported);
-    EXPECT_EQ(result.error().message(), what + " is of attention, the algorithm 'forward', not of "
-                                               "'matmul': name no other algorithm");
+    EXPECT_EQ(
+        result.error().message(),
+        what + " is available only for the algorithm 'forward', not for 'matmul': use 'forward'");
   };
   expect(explain(options, {}), "the picture of a mask's tiles");
   expect(hostReference(options, {}), "a reference");
   Result<TuneReport> tuned = tune(*context, options, TuneShape());
   EXPECT_EQ(tuned.code(), Code::unsupported);
-  EXPECT_EQ(tuned.error().message(),
-            "tuning is of attention and its gradients, the algorithms "
-            "'forward' and 'backward', not of 'matmul': name one of these");
+  EXPECT_EQ(
+      tuned.error().message(),
+      "tuning supports the algorithms 'forward' and 'backward', not 'matmul': use one of them");
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, TemplatesTest, testing::Values("host"));

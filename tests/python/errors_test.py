@@ -21,18 +21,18 @@ K = random(1, 2, 9, 64, seed=2)
     ("arguments", "sentence"),
     [
         ({"q": Q[0]}, r"q has the shape \(4, 8, 64\).*four axes"),
-        ({"q": Q[:, :3]}, "q has 3 heads and k has 2: the first must be a multiple"),
+        ({"q": Q[:, :3]}, "q has 3 heads and k has 2: the number of heads of q must be a multiple"),
         ({"k": K[..., :32]}, "k has the head dimension extent 32, the kernel has 64"),
         ({"v": K[:, :, :8]}, "v has the length extent 8, k has 9"),
         ({"q": Q.astype(np.float64)}, "q's elements are float64"),
         ({"v": K.astype(np.float16)}, r"v is f16\[.*compiled for f32"),
         ({"k": K.astype(">f4")}, "k's elements are >f4 in the other order of bytes"),
-        ({"k": K.astype(np.int64)}, "k.*i64, which captured tensors alone may have"),
+        ({"k": K.astype(np.int64)}, "k.*i64, which only captured tensors may have"),
         ({"q": Q[..., ::2], "k": K[..., :32], "v": K[..., :32]}, "q's last stride is 2"),
         ({"q": Q[:, :, ::-1]}, "q's length stride is -64"),
         ({"q": [1, 2]}, "q is of the type <class 'list'>"),
         ({"v": [1, 2]}, "v None"),
-        ({"k": "k"}, "k is of the type <class 'str'>, which is no tensor"),
+        ({"k": "k"}, "k is of the type <class 'str'>, which is not a tensor"),
         ({"out": Q[:, :, :4].copy()}, "o has the length extent 4, q has 8"),
         ({"layout": "bhs"}, "the layout is 'bhs'"),
         ({"windw": 3}, "no parameter 'windw'; it has window"),
@@ -59,7 +59,7 @@ def test_mistakes(arguments: dict[str, Any], sentence: str) -> None:
 def test_written_memory_is_writable() -> None:
     out = np.zeros_like(Q)
     out.flags.writeable = False
-    with pytest.raises(tesela.InvalidArgumentError, match="o is read-only, and would be written"):
+    with pytest.raises(tesela.InvalidArgumentError, match="o is read-only, but it must be written"):
         tesela.attention(Q, K, K, out=out)
     assert (out == 0).all()
 

@@ -114,6 +114,6 @@ def test_a_call_warns_once_where_it_does_not_compile(tmp_path: Path) -> None:
     (first, warning), second = out["launches"]
     assert first == "simple"
     assert "not today" in warning
-    assert "launches go on with the simple one" in warning
+    assert "launches continue with the simple one" in warning
     assert second == ["simple"]
     assert out["again"] == [["heuristic"], ["heuristic"]]

@@ -284,5 +284,5 @@ def test_c_api() -> None:
         kernels[index].tensor_launcher(given, stream=stream.cuda_stream)()
         stream.synchronize()
         check(o, expected(q, k, v, mask=causal)[0])
-        with pytest.raises(c_api.Error, match=f"q lies in the memory of cuda:{index}"):
+        with pytest.raises(c_api.Error, match=f"q is in the memory of cuda:{index}"):
             kernels[1 - index].tensor_launcher(given)()

@@ -97,7 +97,7 @@ TEST_F(ArgumentsTest, AddressesAndStrides) {
   EXPECT_SAYS(a.k.strides[3] = 2, "k's last stride is 2, it must be 1");
   EXPECT_SAYS(a.k.strides[2] = 66, "k's length stride is 66 elements = 132 bytes");
   EXPECT_SAYS(a.v.strides[1] = -32, "v's head stride is -32 elements, it must not be negative");
-  EXPECT_SAYS(a.o.strides[1] = 0, "several results share one place");
+  EXPECT_SAYS(a.o.strides[1] = 0, "several results have the same address");
   EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[1] = a.v.strides[0] = 0; }), "");
 }
 
@@ -324,8 +324,9 @@ TEST_F(NamedTensorsTest, ExtentsAgree) {
               "b has the length extent 8, a has 7: they must agree");
   EXPECT_SAYS(a.tensors[b].tensor.extents[3] = 25,
               "b has the head dimension extent 25, the kernel has 24: they must agree");
-  EXPECT_SAYS(a.tensors[b].tensor.extents[1] = 4,
-              "a has 6 heads and b has 4: the first must be a multiple of the second");
+  EXPECT_SAYS(
+      a.tensors[b].tensor.extents[1] = 4,
+      "a has 6 heads and b has 4: the number of heads of a must be a multiple of that of b");
   EXPECT_SAYS(a.o.type = ElementType::bf16,
               "o is bf16[2, 6, 5, 24], the kernel was compiled for f32");
   EXPECT_SAYS(a.tensors[rows].tensor.extents[1] = 15,
@@ -335,7 +336,7 @@ TEST_F(NamedTensorsTest, ExtentsAgree) {
               "sums is f32[9, 3], it must be f32[any, 2]: [any, (ceildiv Sq 4)]");
   EXPECT_SAYS(a.tensors[sums].tensor.strides[0] = 3,
               "sums's stride of axis 0 is 3, it must be 2: sums is read without gaps");
-  EXPECT_SAYS(a.scale = 0.5, "the scale is 0.5, and the kernel has none: leave it out");
+  EXPECT_SAYS(a.scale = 0.5, "the scale is 0.5, but the kernel has no scale: leave it out");
 }
 
 TEST_F(NamedTensorsTest, OnlyTensorsWithoutGapsNameAnExtent) {

@@ -126,7 +126,7 @@ int main(void) {
   options.name = "slopes";
   options.target_count = 2;
   expect_error(tesela_bundle_export(&options, folder, &bundle), TESELA_INVALID_ARGUMENT,
-               "targets is NULL, target_count is 2");
+               "targets is NULL, but target_count is 2");
   options.targets = targets;
   expect_error(tesela_bundle_export(&options, folder, &bundle), TESELA_INVALID_ARGUMENT,
                "target 1 is NULL");

@@ -75,7 +75,7 @@ static void test_devices(const tesela_context *context) {
   tesela_devices_destroy(devices);
 
   expect_error(tesela_devices_create((tesela_device_kind)3, &devices), TESELA_INVALID_ARGUMENT,
-               "the kind 3 is none of tesela_device_kind's");
+               "the kind 3 is not a value of tesela_device_kind");
   expect(devices == NULL, "no list after a failure");
   if (tesela_devices_create(TESELA_DEVICE_CUDA, &devices) == TESELA_OK)
     expect(tesela_devices_count(devices) > 0, "a driver with GPUs");

@@ -283,7 +283,7 @@ static void test_ways_to_launch(void) {
   tensor.type = TESELA_I64;
   tensors.q = &tensor;
   expect_error(tesela_launch_tensors(kernel, &tensors, NULL), TESELA_INVALID_ARGUMENT,
-               "q: the type is i64, which captured tensors alone may have: convert to i32");
+               "q: the type is i64, which only captured tensors may have: convert it to i32");
   tesela_kernel_destroy(kernel);
   tesela_context_destroy(context);
 }
@@ -326,7 +326,7 @@ static void test_workers(void) {
                "the number of keys is -1, it must not be negative");
   options.algorithm = "merge";
   expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
-               "share keys in the algorithm 'forward_in_parts', not in 'merge'");
+               "share keys only in the algorithm 'forward_in_parts', not in 'merge'");
   tesela_context_destroy(context);
 }
 

@@ -147,7 +147,7 @@ static void test_limits(void) {
   options.device = "host";
   options.most_kernels = -1;
   expect_error(tesela_context_create(&options, &context), TESELA_INVALID_ARGUMENT,
-               "the most kernels kept in memory are -1");
+               "the limit of kernels kept in memory is -1");
   options.most_kernels = 0;
   options.cache_bytes = -1;
   expect_error(tesela_context_create(&options, &context), TESELA_INVALID_ARGUMENT,

@@ -138,7 +138,7 @@ static void test_launch(tesela_kernel *kernel) {
                "q is bf16[1, 2, 3, 8], the kernel was compiled for f32");
   other.type = (tesela_type)7;
   expect_error(tesela_launch_tensors(kernel, &problem.arguments, NULL), TESELA_INVALID_ARGUMENT,
-               "q: the type 7 is none of tesela_type's");
+               "q: the type 7 is not a value of tesela_type");
   other.type = TESELA_F32;
   other.rank = 3;
   expect_error(tesela_launch_tensors(kernel, &problem.arguments, NULL), TESELA_INVALID_ARGUMENT,
@@ -147,10 +147,10 @@ static void test_launch(tesela_kernel *kernel) {
   other.memory = TESELA_MEMORY_CUDA;
   other.device_index = 1;
   expect_error(tesela_launch_tensors(kernel, &problem.arguments, NULL), TESELA_INVALID_ARGUMENT,
-               "q lies in the memory of cuda:1, it is used on the host: copy it there");
+               "q is in the memory of cuda:1, but it is used on the host: copy it there");
   other.memory = (tesela_memory)5;
   expect_error(tesela_check_tensors(kernel, &problem.arguments), TESELA_INVALID_ARGUMENT,
-               "memory of a kind 5 that is none of tesela_memory's");
+               "memory of kind 5, which is not a value of tesela_memory");
   other.memory = TESELA_MEMORY_PINNED;
   expect(tesela_check_tensors(kernel, &problem.arguments) == TESELA_OK, "pinned memory");
   other.memory = TESELA_MEMORY_MANAGED;
@@ -171,7 +171,7 @@ static void test_launch(tesela_kernel *kernel) {
   expect(tesela_check_tensors(kernel, &problem.arguments) == TESELA_OK, "inputs are only read");
   problem.slopes.memory = TESELA_MEMORY_CUDA;
   expect_error(tesela_check_tensors(kernel, &problem.arguments), TESELA_INVALID_ARGUMENT,
-               "the captured tensor 'slope' lies in the memory of cuda:0");
+               "the captured tensor 'slope' is in the memory of cuda:0");
   problem.slopes.memory = TESELA_MEMORY_HOST;
   problem.parameters[1].data = problem.slope;
   expect_error(tesela_check_tensors(kernel, &problem.arguments), TESELA_INVALID_ARGUMENT,
@@ -232,7 +232,7 @@ static void test_reads(void) {
   expect(tesela_fill_uniform(&view, 3, 4, 4) == TESELA_OK && table[keys - 1] == 4, "of fours");
   expect_error(tesela_fill_uniform(&view, 3, 4, 3), TESELA_INVALID_ARGUMENT, "low is 4");
   expect_error(tesela_fill_uniform(&view, 3, 0, INT64_C(1) << 40), TESELA_INVALID_ARGUMENT,
-               "an i32 lies in");
+               "the range of i32");
   expect_error(tesela_fill_normal(&view, 3), TESELA_INVALID_ARGUMENT,
                "tensor is i32[5], its type must be f32, f16 or bf16");
   problem.parameters[0].name = "t";
@@ -410,7 +410,7 @@ static void test_dlpack_damage(void) {
                "tesela_tensor is NULL");
   exported.managed.version.major = 2;
   expect_error(tesela_tensor_from_dl_managed_tensor_versioned(&exported.managed, &tensor),
-               TESELA_UNSUPPORTED, "the tensor is of DLPack 2.1, Tesela knows 1.x");
+               TESELA_UNSUPPORTED, "the tensor has DLPack version 2.1, Tesela supports 1.x");
   from->ndim = 9;
   expect_error(tesela_tensor_from_dl_tensor(from, &tensor), TESELA_INVALID_ARGUMENT,
                "a tensor has rank 9");
@@ -425,7 +425,7 @@ static void test_dlpack_damage(void) {
   from->strides = NULL;
   exported.shape[1] = exported.shape[2] = (int64_t)1 << 40;
   expect_error(tesela_tensor_from_dl_tensor(from, &tensor), TESELA_INVALID_ARGUMENT,
-               "larger than 64 bits can count");
+               "more than 2^63 - 1 elements");
   /* A tensor without elements has no address. */
   exported.shape[1] = 0;
   exported.shape[2] = 3;

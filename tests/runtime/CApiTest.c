@@ -157,7 +157,7 @@ int main(void) {
                "context is NULL");
   kernel_options.constant_count = 1;
   expect_error(tesela_compile(context, &kernel_options, &kernel), TESELA_INVALID_ARGUMENT,
-               "constants is NULL, constant_count is 1");
+               "constants is NULL, but constant_count is 1");
   memset(&constant, 0, sizeof constant);
   constant.name = "step";
   constant.rank = 1;
@@ -214,7 +214,7 @@ int main(void) {
   expect(tesela_check_arguments(kernel, &arguments) == TESELA_OK, "arguments that fit");
   arguments.kv_heads = 0;
   expect_error(tesela_check_arguments(kernel, &arguments), TESELA_INVALID_ARGUMENT,
-               "the first must be a multiple of the second");
+               "must be a multiple of that of");
   arguments.kv_heads = 1;
   tesela_context_destroy(context); /* the kernel keeps alive what it needs */
   expect(tesela_launch(kernel, &arguments, NULL) == TESELA_OK, "a launch");

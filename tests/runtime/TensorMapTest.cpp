@@ -102,7 +102,7 @@ TEST(TensorTiling, HeadsOfABoxShareAKeyHead) {
   tiling = tensorTiling(checked(arguments), q, "q", 16, 4, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.error().message(), "q's head stride is 0 bytes, copies of several heads need "
-                                      "heads that lie apart: copy the tensor");
+                                      "at least 16 bytes between heads: copy the tensor");
   arguments = tensors(false, 2, 6, 6, 5, 7);
   arguments.q.strides[1] = 0;
   tiling = tensorTiling(checked(arguments), q, "q", 16, 4, zeros);
@@ -133,14 +133,14 @@ TEST(TensorTiling, WhatAMapCannotSayIsASentence) {
   Result<TensorTiling> tiling = tensorTiling(checked(arguments), k, "k", 64, 1, zeros);
   ASSERT_FALSE(tiling.ok());
   EXPECT_EQ(tiling.code(), Code::unsupported);
-  EXPECT_EQ(tiling.error().message(), "k's length stride is 0 bytes, tensor copies need positions "
-                                      "that lie apart: copy the tensor");
+  EXPECT_EQ(tiling.error().message(), "k's length stride is 0 bytes, tensor copies need at least "
+                                      "16 bytes between positions: copy the tensor");
   arguments = tensors(false, 2, 6, 3, 5, 7);
   arguments.v.strides[0] = int64_t(1) << 39;
   tiling = tensorTiling(checked(arguments), v, "v", 64, 1, zeros);
   ASSERT_FALSE(tiling.ok());
-  EXPECT_EQ(tiling.error().message(), "v's batch stride is 1099511627776 bytes, tensor copies take "
-                                      "less than 2^40: copy the tensor");
+  EXPECT_EQ(tiling.error().message(), "v's batch stride is 1099511627776 bytes, tensor copies need "
+                                      "less than 2^40 bytes: copy the tensor");
   arguments.v.strides[0] -= 8;
   EXPECT_TRUE(tensorTiling(checked(arguments), v, "v", 64, 1, zeros).ok());
 }

@@ -353,10 +353,11 @@ TEST_F(WorkspacesTest, AWorkspaceThatCannotServeIsASentence) {
     return status.ok() ? "" : status.error().message();
   };
   EXPECT_EQ(message({}), "");
-  EXPECT_EQ(message({memory, 1791}), "the workspace is 1791 bytes, this launch needs 1792: ask "
-                                     "Kernel::workspaceBytes with its arguments");
-  EXPECT_EQ(message({memory, 0}), "the workspace is 0 bytes, this launch needs 1792: ask "
-                                  "Kernel::workspaceBytes with its arguments");
+  EXPECT_EQ(message({memory, 1791}),
+            "the workspace has 1791 bytes, this launch needs 1792: allocate "
+            "what Kernel::workspaceBytes returns for its arguments");
+  EXPECT_EQ(message({memory, 0}), "the workspace has 0 bytes, this launch needs 1792: allocate "
+                                  "what Kernel::workspaceBytes returns for its arguments");
   EXPECT_EQ(message({nullptr, 1792}),
             "the workspace of 1792 bytes has no address: pass device memory, or no bytes");
   EXPECT_EQ(message({memory + 16, 1792}), "the workspace's address is 16 bytes past a multiple of "
@@ -468,9 +469,10 @@ TEST_F(WorkspacesTest, MainLaunchesShareATemplatesWorkspace) {
     each.items = expression("1");
   arguments.extents.Sq = std::numeric_limits<int32_t>::max();
   plan = *LaunchPlan::create(large);
-  EXPECT_EQ(launch().error().message(),
-            "the workspace 'sums' has more elements than 64 bits can count the bytes of: split the "
-            "batch, the heads or the queries over several launches");
+  EXPECT_EQ(
+      launch().error().message(),
+      "the workspace 'sums' has an extent above 2147483647, or all workspaces together have "
+      "more than 2^63 - 1 bytes: split the batch, the heads or the queries over several launches");
 }
 
 TEST(LaunchPlan, WorkspacesThatCannotBeAreDefects) {

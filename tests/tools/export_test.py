@@ -128,7 +128,7 @@ class Command(Export):
             header = file.read()
         for line in ("served_tensor k; /* e4m3 [any, Hkv, 16, 128]; H is a multiple of Hkv */",
                      "served_tensor_2 table; /* i32 [B, any] */", "served_tensor_1 starts_q; /* i32 [B + 1] */",
-                     "int64_t Sq; /* the most queries of a sequence, or more; no tensor tells it: set it */"):
+                     "int64_t Sq; /* the most queries of a sequence, or more; no tensor has it: set it */"):
             self.assertIn(line, header)
         subprocess.run(["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only",
                         os.path.join(self.folder, "out", "served.c")], check=True)
@@ -155,7 +155,7 @@ class Command(Export):
             (["causal", "-o", "out", "--target", "sm_80", "--dtype", "f32"], "on the host only"),
             (["causal", "-o", "out", "--target", "sm_80", "--name", "a b"], "'a b' cannot be"),
             (["nothing", "-o", "out", "--target", "sm_80"], "there is no file nothing"),
-            (["causal", "-o", ".", "--target", "host"], "holds other files and no bundle"),
+            (["causal", "-o", ".", "--target", "host"], "contains other files but no bundle"),
         ]:
             with self.subTest(arguments=arguments):
                 with open(os.path.join(self.folder, "mine.txt"), "w", encoding="utf-8"):

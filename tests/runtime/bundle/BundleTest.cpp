@@ -121,7 +121,8 @@ TEST_F(BundleTest, AnotherBundleIsReplacedOtherFilesAreNot) {
   Result<BundleInfo> refused = exportBundle(options(), folder.path());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.code(), Code::invalidArgument);
-  EXPECT_NE(refused.error().message().find("holds other files and no bundle"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("contains other files but no bundle"),
+            std::string::npos);
 }
 
 TEST_F(BundleTest, WhatCannotBeExported) {
@@ -135,13 +136,13 @@ TEST_F(BundleTest, WhatCannotBeExported) {
   };
   BundleOptions without = options();
   without.targets = {};
-  expect(without, Code::invalidArgument, "a target at least");
+  expect(without, Code::invalidArgument, "at least one target");
   expect(options({"host", "host"}), Code::invalidArgument, "named twice");
   expect(options({"sm_91"}), Code::invalidArgument, "for the target sm_91: ");
   BundleOptions named = options();
   for (const char *name : {"../up", "1st", "_x", "a-b", "a.b"}) {
     named.name = name;
-    expect(named, Code::invalidArgument, "cannot be that of C functions");
+    expect(named, Code::invalidArgument, "cannot be part of C names");
   }
   BundleOptions wrong = options();
   wrong.kernel.variantText = "attention x() { mask = }";
@@ -163,7 +164,7 @@ TEST_F(BundleTest, AFolderWithoutABundle) {
   ASSERT_TRUE(std::filesystem::create_directory(bundle));
   expectRefused(Code::notFound, "manifest.json is not there");
   ASSERT_TRUE(std::filesystem::create_directory(bundle + "/manifest.json"));
-  expectRefused(Code::notFound, "is not there, or is no file");
+  expectRefused(Code::notFound, "does not exist or is not a file");
 }
 
 TEST_F(BundleTest, AFileThatIsDamaged) {
@@ -174,10 +175,10 @@ TEST_F(BundleTest, AFileThatIsDamaged) {
     std::string flipped = whole;
     flipped[at] ^= 1;
     replaceFile(path, flipped);
-    expectRefused(Code::inputOutput, "is damaged or another bundle's");
+    expectRefused(Code::inputOutput, "is damaged or from another bundle");
   }
   replaceFile(path, whole.substr(1));
-  expectRefused(Code::inputOutput, "is damaged or another bundle's");
+  expectRefused(Code::inputOutput, "is damaged or from another bundle");
   replaceFile(path, whole + "x");
   expectRefused(Code::inputOutput, "bytes, more than");
   std::filesystem::remove(path);
@@ -216,7 +217,7 @@ TEST_F(BundleTest, PartsThatDoNotBelongTogether) {
            [](nlohmann::json &m) { m["targets"][0]["code_format"] = "ptx"; }}) {
     write();
     change(edit);
-    expectRefused(Code::inputOutput, "the manifest tells of another kernel");
+    expectRefused(Code::inputOutput, "the manifest describes another kernel");
   }
 }
 
@@ -249,7 +250,7 @@ TEST_F(BundleTest, WhatAHostileManifestSays) {
        "no list of 1 to 64 targets"},
       {[](nlohmann::json &m) { m["targets"] = "host"; }, Code::inputOutput,
        "no list of 1 to 64 targets"},
-      {[](nlohmann::json &m) { m["targets"][0] = 3; }, Code::inputOutput, "is no JSON object"},
+      {[](nlohmann::json &m) { m["targets"][0] = 3; }, Code::inputOutput, "is not a JSON object"},
       {[](nlohmann::json &m) { m["variant"]["text"] = "another"; }, Code::inputOutput,
        "does not have the digest"},
       {[](nlohmann::json &m) { m.erase("variant"); }, Code::inputOutput, "has no \"variant\""},
@@ -269,7 +270,7 @@ TEST_F(BundleTest, WhatAHostileManifestSays) {
     expectRefused(Code::inputOutput, "the manifest ");
   }
   replaceFile(bundle + "/manifest.json", std::string(100000, '['));
-  expectRefused(Code::inputOutput, "is no JSON object");
+  expectRefused(Code::inputOutput, "is not a JSON object");
 }
 
 /// The digests are correct here, so the checks behind them must find the defects.
@@ -287,9 +288,9 @@ TEST_F(BundleTest, AHostilePlan) {
     });
   };
   replace([](Artifact &a) { a.launches[0].workspaceBytes = -1; });
-  expectRefused(Code::inputOutput, "memory that none can have");
+  expectRefused(Code::inputOutput, "impossible number of threads or bytes");
   replace([](Artifact &a) { a.launches[0].workspaceBytes = int64_t(1) << 40; });
-  expectRefused(Code::inputOutput, "memory that none can have");
+  expectRefused(Code::inputOutput, "impossible number of threads or bytes");
   replace([](Artifact &a) { a.launches[0].kernel = "not_there"; });
   EXPECT_FALSE(loadKernel(host(), bundle).ok());
   replace([](Artifact &a) { a.launches[0].slots[0].name = "$nothing"; });

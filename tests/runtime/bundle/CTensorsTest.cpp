@@ -55,7 +55,7 @@ TEST(CTensors, WhoTellsAnExtent) {
   EXPECT_EQ(tensors->fields.find("int64_t B;"), std::string::npos);
   EXPECT_NE(
       tensors->fields.find("int64_t Sq; /* the most queries of a sequence, or more; no tensor "
-                           "tells it: set it */"),
+                           "has it: set it */"),
       std::string::npos)
       << tensors->fields;
   EXPECT_EQ(tensors->defaults, "  arguments->Sq = -1;\n  arguments->Sk = 1;\n");
@@ -69,9 +69,9 @@ TEST(CTensors, ExtentsWithoutStrides) {
   tensors = written({tensor("x", {"B", "?"}, /*contiguous=*/true)});
   ASSERT_EQ(tensors.code(), Code::unsupported);
   EXPECT_EQ(tensors.error().message(),
-            "the kernel 'own' has the tensor 'x' without gaps, whose extent of axis 1 nobody "
-            "tells, for which there is no launcher in C: export it without one (--no-launcher, "
-            "BundleOptions::noLauncher), and load the bundle with the library");
+            "the kernel 'own' has the contiguous tensor 'x', whose extent of axis 1 no argument "
+            "gives; a launcher in C does not support this: export the bundle without one "
+            "(--no-launcher, BundleOptions::noLauncher), and load it with the library");
 }
 
 } // namespace

@@ -240,7 +240,7 @@ TEST_P(LauncherTest, WhatTheDriverRefuses) {
   stub::failCall("cuFuncSetAttribute", 1, 1);
   CLibrary::Outcome large = library->create();
   EXPECT_EQ(large.code, int(Code::unsupported));
-  EXPECT_NE(large.message.find("bytes of shared memory a block"), std::string::npos)
+  EXPECT_NE(large.message.find("bytes of shared memory for each thread block"), std::string::npos)
       << large.message;
   EXPECT_EQ(stub::live(), live);
   EXPECT_EQ(library->create(1).code, int(Code::notFound));
@@ -308,9 +308,9 @@ TEST(Launcher, IsNotMadeForDropout) {
   Result<BundleInfo> info = exportBundle(options, "/nowhere");
   ASSERT_EQ(info.code(), Code::unsupported);
   EXPECT_EQ(info.error().message(),
-            "the kernel 'causal' has the parameter 'dropout.p', which is no name in C, for which "
-            "there is no launcher in C: export it without one (--no-launcher, "
-            "BundleOptions::noLauncher), and load the bundle with the library");
+            "the kernel 'causal' has the parameter 'dropout.p', whose name is not valid in C; "
+            "a launcher in C does not support this: export the bundle without one (--no-launcher, "
+            "BundleOptions::noLauncher), and load it with the library");
 }
 
 TEST(Launcher, DoesNotHideAHeader) {

@@ -192,7 +192,7 @@ TEST_P(SequenceLauncherTest, ExtentsThatAreLeftOut) {
     size_t bytes = 0;
     CLibrary::Outcome outcome = library->workspaceBytes(arguments, bytes);
     EXPECT_EQ(outcome.code, int(refused.code()));
-    std::string begin = "the extent " + name + " is missing, which no tensor tells: ";
+    std::string begin = "the extent " + name + " is missing, and no tensor has it: ";
     EXPECT_TRUE(refused.error().chain().back().starts_with(begin)) << refused.error().message();
     EXPECT_TRUE(outcome.message.starts_with(begin)) << outcome.message;
   }
@@ -260,8 +260,8 @@ TEST_P(SequenceLauncherTest, TheSameSentences) {
     EXPECT_NE(
         library->workspaceBytes(arguments, bytes)
             .message.find(
-                "If it has an element for each token of all sequences, declare it with a name of "
-                "its own"),
+                "If the tensor has an element for each token of all sequences, declare it with "
+                "an extent of its own"),
         std::string::npos);
   }
 }

@@ -123,13 +123,13 @@ TEST_F(CApiCuda, LaunchesTensorsOfItsDevice) {
 
 TEST_F(CApiCuda, RefusesTensorsOfAnotherDevice) {
   q.device_index = 0;
-  expectRefused("q lies in the memory of cuda:0, it is used on cuda:1: copy it there");
+  expectRefused("q is in the memory of cuda:0, but it is used on cuda:1: copy it there");
   q.device_index = 1;
   o.memory = TESELA_MEMORY_HOST;
-  expectRefused("o lies in the host's memory, it is used on cuda:1");
+  expectRefused("o is in the host's memory, but it is used on cuda:1");
   o.memory = TESELA_MEMORY_CUDA;
   slope.memory = TESELA_MEMORY_PINNED;
-  expectRefused("the captured tensor 'slope' lies in the host's pinned memory");
+  expectRefused("the captured tensor 'slope' is in the host's pinned memory");
 }
 
 TEST_F(CApiCuda, WorkspaceOfTheCaller) {
@@ -138,7 +138,7 @@ TEST_F(CApiCuda, WorkspaceOfTheCaller) {
   ASSERT_GT(bytes, 0u) << "the fake plan has a summary";
   arguments.workspace = static_cast<char *>(tesela_buffer_data(memory)) + used;
   arguments.workspace_bytes = bytes - 1;
-  expectRefused("the workspace is");
+  expectRefused("the workspace has");
   arguments.workspace_bytes = bytes;
   EXPECT_EQ(tesela_launch_tensors(kernel, &arguments, nullptr), TESELA_OK) << tesela_last_error();
   arguments.workspace = static_cast<char *>(arguments.workspace) + 16;
@@ -183,7 +183,7 @@ TEST_F(CApiCuda, BeginsWithASimpleSchedule) {
   EXPECT_EQ(isBest, 0);
   fake::setHeuristic(fake::Heuristic::fails);
   EXPECT_EQ(tesela_kernel_is_best(tiered, 60'000, &isBest), TESELA_UNSUPPORTED);
-  EXPECT_NE(std::strstr(tesela_last_error(), "go on with the simple one"), nullptr);
+  EXPECT_NE(std::strstr(tesela_last_error(), "continue with the simple one"), nullptr);
   tesela_kernel_destroy(tiered);
   fake::setHeuristic(fake::Heuristic::compiles);
   fake::setSimpleSchedule("");

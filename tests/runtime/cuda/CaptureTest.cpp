@@ -176,8 +176,8 @@ TEST_F(CaptureTest, AWorkspaceThatDoesNotFitIsTheCallersError) {
   Status launched = kernel->launch(problem.arguments);
   EXPECT_EQ(launched.code(), Code::invalidArgument);
   EXPECT_EQ(launched.error().message(),
-            "launching 'sliding_alibi': the workspace is 8 bytes, this launch needs 256: ask "
-            "Kernel::workspaceBytes with its arguments");
+            "launching 'sliding_alibi': the workspace has 8 bytes, this launch needs 256: allocate "
+            "what Kernel::workspaceBytes returns for its arguments");
   EXPECT_EQ(kernel->checkArguments(problem.arguments).code(), Code::invalidArgument);
 }
 

@@ -245,9 +245,10 @@ TEST_F(DriverAgeTest, AnOldGpuIsASentence) {
   Result<Context> context = cudaContext(0);
   ASSERT_FALSE(context.ok());
   EXPECT_EQ(context.code(), Code::unsupported);
-  EXPECT_EQ(context.error().message(),
-            "cuda:0 is Tesla V100-SXM2-16GB of sm_70, Tesela's kernels need sm_80 or later: choose "
-            "another device, or 'host'");
+  EXPECT_EQ(
+      context.error().message(),
+      "cuda:0 (Tesla V100-SXM2-16GB) has sm_70, but Tesela's kernels need sm_80 or later: use "
+      "another device, or 'host'");
   EXPECT_TRUE(cudaContext(1).ok());
 }
 
