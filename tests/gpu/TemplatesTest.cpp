@@ -146,7 +146,8 @@ void TemplatesTest::expectProducts(ElementType type, int columns, const std::str
 TEST_P(TemplatesTest, MatmulIsAProduct) {
   if (!onGpu()) {
     for (ElementType type : {ElementType::f32, ElementType::bf16})
-      for (const char *schedule : {"", "block_m = 16, block_n = 32", "lanes = 1", "lanes = 4"})
+      for (const char *schedule :
+           {"", "block_m = 16, block_n = 32", "vector_length = 1", "vector_length = 4"})
         expectProducts(type, 24, schedule);
     return;
   }
