@@ -187,7 +187,7 @@ TEST_F(CApiTune, WrongArgumentsAreTold) {
   contextOptions.size = sizeof contextOptions;
   contextOptions.tuning = tesela_tuning(5);
   tesela_context *none = nullptr;
-  expectError(tesela_context_create(&contextOptions, &none), "the tuning 5 is none");
+  expectError(tesela_context_create(&contextOptions, &none), "the tuning 5 is not a value");
 }
 
 } // namespace

@@ -184,7 +184,7 @@ TEST_F(TuneTest, WrongShapesAreTold) {
   documents.variantText = "attention documents(id: i32[Sk]) { mask = id[q] == id[k] }";
   Result<TuneReport> missing = tune(context(), documents, shapeOf(problem));
   ASSERT_FALSE(missing.ok());
-  EXPECT_NE(missing.error().message().find("give 'id'"), std::string::npos);
+  EXPECT_NE(missing.error().message().find("pass 'id'"), std::string::npos);
 }
 
 // A launch never waits: the first launches run the existing kernel, later ones the race's winner.

@@ -160,9 +160,9 @@ TEST_F(BundleTest, NothingForTheDevice) {
 }
 
 TEST_F(BundleTest, AFolderWithoutABundle) {
-  expectRefused(Code::notFound, "bundle is not there");
+  expectRefused(Code::notFound, "bundle does not exist");
   ASSERT_TRUE(std::filesystem::create_directory(bundle));
-  expectRefused(Code::notFound, "manifest.json is not there");
+  expectRefused(Code::notFound, "manifest.json does not exist");
   ASSERT_TRUE(std::filesystem::create_directory(bundle + "/manifest.json"));
   expectRefused(Code::notFound, "does not exist or is not a file");
 }
@@ -182,7 +182,7 @@ TEST_F(BundleTest, AFileThatIsDamaged) {
   replaceFile(path, whole + "x");
   expectRefused(Code::inputOutput, "bytes, more than");
   std::filesystem::remove(path);
-  expectRefused(Code::notFound, "host.kernel is not there");
+  expectRefused(Code::notFound, "host.kernel does not exist");
 }
 
 TEST_F(BundleTest, EveryByteOfTheManifest) {
