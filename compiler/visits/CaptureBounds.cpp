@@ -20,15 +20,15 @@ namespace tesela {
 
 namespace {
 
-/// What any processor's vectors hold.
+/// A vector of 16 bytes: every x86-64 processor has registers for it.
 typedef int32_t FourIntegers __attribute__((vector_size(16)));
 
 FourIntegers lesser(FourIntegers a, FourIntegers b) { return a < b ? a : b; }
 FourIntegers greater(FourIntegers a, FourIntegers b) { return a > b ? a : b; }
 
-/// Lane i has `of` over the lanes of x[i].
+/// Element i of the result is `of` over the elements of x[i].
 template <FourIntegers (*of)(FourIntegers, FourIntegers)>
-FourIntegers acrossLanes(const FourIntegers (&x)[4]) {
+FourIntegers ofEachVector(const FourIntegers (&x)[4]) {
   FourIntegers first = of(__builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
                           __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7));
   FourIntegers second = of(__builtin_shufflevector(x[2], x[3], 0, 4, 1, 5),
@@ -250,7 +250,7 @@ private:
         least[j] = lesser(halves[0], halves[1]);
         largest[j] = greater(halves[0], halves[1]);
       }
-      FourIntegers low = acrossLanes<lesser>(least), high = acrossLanes<greater>(largest);
+      FourIntegers low = ofEachVector<lesser>(least), high = ofEachVector<greater>(largest);
       FourIntegers pairs[2] = {__builtin_shufflevector(low, high, 0, 4, 1, 5),
                                __builtin_shufflevector(low, high, 2, 6, 3, 7)};
       static_assert(sizeof pairs == 4 * sizeof(Pair));

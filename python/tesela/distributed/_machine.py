@@ -36,6 +36,10 @@ class Machine:
     launch: float = 50e-6
     memory_bandwidth: float = 3e12
 
+    def bandwidth(self, ranks: int) -> float:
+        """Bytes per second that one of `ranks` ranks receives over their slowest links."""
+        return self.node_bandwidth if ranks <= self.ranks_per_node else self.network_bandwidth
+
 
 @dataclass(frozen=True)
 class Shape:

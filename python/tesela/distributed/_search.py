@@ -68,13 +68,10 @@ def owners_by(
         return _native.deal_cells(counts.work, cells, ranks, _SLACK), layout
     if layout == "balanced" or cells == 0:
         return layouts.balanced(work, ranks), layout
-    bandwidth = (
-        machine.node_bandwidth if ranks <= machine.ranks_per_node else machine.network_bandwidth
-    )
     scale = shape.batch * shape.heads / max(sizes.B * sizes.H, 1)
     seconds_of_pair = shape.pair_flops * scale / machine.flops
     seconds_of_work = cell**2 * seconds_of_pair / full
-    seconds_of_key = cell * shape.key_bytes / bandwidth
+    seconds_of_key = cell * shape.key_bytes / machine.bandwidth(ranks)
     best: tuple[float, float, str, list[int]] | None = None
     candidates: dict[str, Callable[[], list[int]]] = {
         "contiguous": lambda: layouts.contiguous(cells, ranks),

@@ -67,12 +67,7 @@ def _seconds_of_arriving(plan: Plan, rank: int) -> float:
     """The predicted time in which the rank receives its keys."""
     received = plan.received[rank]
     messages = int((received > 0).sum())
-    bandwidth = (
-        plan.machine.node_bandwidth
-        if plan.ranks <= plan.machine.ranks_per_node
-        else plan.machine.network_bandwidth
-    )
-    seconds = float(received.sum()) * plan.shape.key_bytes / bandwidth
+    seconds = float(received.sum()) * plan.shape.key_bytes / plan.machine.bandwidth(plan.ranks)
     return seconds + messages * plan.machine.latency
 
 
