@@ -45,10 +45,7 @@ void addCache(CLI::App &app, CacheOptions &options) {
   auto add = [&](const char *name, const char *text, Action action) {
     CLI::App *part = command->add_subcommand(name, text);
     part->callback([&options, action] { options.action = action; });
-    part->add_option("--cache-folder", options.folder,
-                     "The folder (default: $TESELA_CACHE_DIR, "
-                     "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
-        ->type_name("FOLDER");
+    addCacheFolder(part, options.folder, "The folder");
     part->add_flag("--json", options.json, "Print JSON");
     return part;
   };

@@ -30,12 +30,7 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   command->footer(footer);
   addKernelChoice(command, options);
   addParameters(command, options);
-  command
-      ->add_option("--input", options.input,
-                   "A .safetensors file with the captured tensors; it also sets the lengths")
-      ->check(path())
-      ->type_name("FILE");
-  addLayout(command, options.layout, "bhsd or bshd: the layout of q, k and v in the file");
+  addCapturesFile(command, options.input, options.layout);
   addShape(command, options);
   command
       ->add_option("--pass", options.pass, "forward, or a kernel of the backward pass: dq or dkdv")

@@ -80,15 +80,8 @@ void addRun(CLI::App &app, RunOptions &options) {
                    "Timed launches; 0: none (default: as many as take a second, 3 to 100)")
       ->check(silent(CLI::Range(0, 1000000)))
       ->type_name("N");
-  command->add_option("--threads", options.threads, "Threads on the host; 0: one per processor")
-      ->check(silent(CLI::Range(0, 4096)))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--cache-folder", options.cacheFolder,
-                   "The folder of compiled kernels (default: $TESELA_CACHE_DIR, "
-                   "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
-      ->type_name("FOLDER");
+  addThreads(command, options.threads);
+  addCacheFolder(command, options.cacheFolder, "The folder of compiled kernels");
   command->add_flag("--no-cache", options.noCache, "Do not read or write the disk cache");
   command
       ->add_option("--tuning", options.tuning,

@@ -61,6 +61,23 @@ void addAlgorithm(CLI::App *command, std::string &algorithm, std::vector<std::st
       ->type_name("NAME=VALUE");
 }
 
+void addCacheFolder(CLI::App *command, std::string &folder, const std::string &text) {
+  command
+      ->add_option("--cache-folder", folder,
+                   text + " (default: $TESELA_CACHE_DIR, $XDG_CACHE_HOME/tesela, or "
+                          "~/.cache/tesela)")
+      ->type_name("FOLDER");
+}
+
+void addCapturesFile(CLI::App *command, std::string &input, Layout &layout) {
+  command
+      ->add_option("--input", input,
+                   "A .safetensors file with the captured tensors; it also sets the lengths")
+      ->check(path())
+      ->type_name("FILE");
+  addLayout(command, layout, "bhsd or bshd: the layout of q, k and v in the file");
+}
+
 void addConstants(CLI::App *command, std::vector<std::string> &constants) {
   command->add_option("--param", constants, "name=value of a const parameter; may be repeated")
       ->type_name("NAME=VALUE")
@@ -150,6 +167,13 @@ void addTemplates(CLI::App *command, KernelChoice &choice) {
                    "A folder of templates instead of the built-in ones")
       ->check(silent(CLI::ExistingDirectory))
       ->type_name("FOLDER");
+}
+
+void addThreads(CLI::App *command, int &threads) {
+  command->add_option("--threads", threads, "Threads on the host; 0: one per processor")
+      ->check(silent(CLI::Range(0, 4096)))
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void addType(CLI::App *command, std::string &type) {

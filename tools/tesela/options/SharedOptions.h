@@ -32,6 +32,12 @@ std::string checkTarget(const std::string &name);
 /// `--algorithm` and `--bind`.
 void addAlgorithm(CLI::App *command, std::string &algorithm, std::vector<std::string> &bindings);
 
+/// `--cache-folder`. Its help is `text` and the default folders.
+void addCacheFolder(CLI::App *command, std::string &folder, const std::string &text);
+
+/// `--input` and `--layout`, of a file with captured tensors.
+void addCapturesFile(CLI::App *command, std::string &input, Layout &layout);
+
 /// `--param`, for the const parameters of a variant.
 void addConstants(CLI::App *command, std::vector<std::string> &constants);
 
@@ -56,6 +62,9 @@ std::vector<CLI::Option *> addShape(CLI::App *command, LaunchShape &shape);
 
 /// `--templates`.
 void addTemplates(CLI::App *command, KernelChoice &choice);
+
+/// `--threads`.
+void addThreads(CLI::App *command, int &threads);
 
 /// `--dtype`.
 void addType(CLI::App *command, std::string &type);

@@ -29,12 +29,7 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
   command->footer(footer);
   addKernelChoice(command, options);
   addParameters(command, options);
-  command
-      ->add_option("--input", options.input,
-                   "A .safetensors file with the captured tensors; it also sets the lengths")
-      ->check(path())
-      ->type_name("FILE");
-  addLayout(command, options.layout, "bhsd or bshd: the layout of q, k and v in the file");
+  addCapturesFile(command, options.input, options.layout);
   addShape(command, options);
   command->add_flag("--gradients", options.gradients,
                     "Tune the backward pass (as in run --gradients)");
@@ -44,15 +39,8 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
       ->capture_default_str();
   command->add_flag("--exhaustive", options.exhaustive,
                     "Time every schedule fully, however long it takes");
-  command->add_option("--threads", options.threads, "Threads on the host; 0: one per processor")
-      ->check(silent(CLI::Range(0, 4096)))
-      ->type_name("N")
-      ->capture_default_str();
-  command
-      ->add_option("--cache-folder", options.cacheFolder,
-                   "The folder of stored schedules (default: $TESELA_CACHE_DIR, "
-                   "$XDG_CACHE_HOME/tesela, or ~/.cache/tesela)")
-      ->type_name("FOLDER");
+  addThreads(command, options.threads);
+  addCacheFolder(command, options.cacheFolder, "The folder of stored schedules");
   command->add_flag("--no-cache", options.noCache, "Do not store the result");
   command->add_option("--table", options.table, "Also add the result to this table of records")
       ->check(path())
