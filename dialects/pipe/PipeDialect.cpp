@@ -74,9 +74,11 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
 }
 
 LogicalResult AllocOp::verify() {
-  if (getBehind() < 0 || (getBehind() > 0 && !getOver()))
-    return emitOpError() << "expected `behind` to be at least 0, and to be 0 without `over`, got "
-                         << getBehind() << (getOver() ? "" : " without `over`");
+  int64_t behind = int64_t(getBehind());
+  if (behind < 0)
+    return emitOpError() << "expected `behind` to be at least 0 bytes, got " << behind;
+  if (behind > 0 && !getOver())
+    return emitOpError() << "expected `over`, the buffer in which `behind` counts bytes, got none";
   if (getOver() && getOver().getType().getBytes() < getBuffer().getType().getBytes())
     return emitOpError() << "expected the buffer in `over` to be at least as large as this one ("
                          << getBuffer().getType().getBytes() << " bytes), got "

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Columns", "sm_80", 64, "block_n = 40",
                 "schedule: block_n must be a multiple of 16, not 40"},
         Refusal{"Copies", "sm_80", 64, "warps = 8, block_n = 48",
-                "schedule: block_m and block_n are multiples of 32 here (the rows that 256 threads "
+                "schedule: block_m and block_n must be multiples of 32 (the rows that 256 threads "
                 "copy at once), not 128 and 48"},
         Refusal{
             "SharedMemory", "sm_86", 128, "stages = 3",
@@ -119,8 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "16, not 12 and 64"},
         Refusal{"VectorsOfTheGpu", "sm_90", 64, "vector_length = 8",
                 "schedule: vector_length, product_rows, product_vectors and product_pairs are "
-                "choices of "
-                "the host; leave them out on a GPU"},
+                "fields for the host; leave them out on a GPU"},
         Refusal{"WarpsOfTheHost", "host", 64, "stages = 3, warps = 4, q_in_registers = true",
                 "schedule: stages is only for GPUs: on the host it must be 1, not 3; leave it out"},
         Refusal{"NothingBetweenCommas", "host", 64, "block_m = 64,, block_n = 32",

@@ -112,7 +112,7 @@ tile.kernel @k(%i: i32) {
 
 tile.kernel @k() {
   %t = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
-  // expected-error @+1 {{expected to change the encoding only, got}}
+  // expected-error @+1 {{expected types that differ only in their encoding, got}}
   %u = pipe.convert %t : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
 }
 
@@ -120,7 +120,7 @@ tile.kernel @k() {
 
 tile.kernel @k() {
   %t = tile.constant 0.0 : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
-  // expected-error @+1 {{expected to go from #pipe.shared or #pipe.accumulator to #pipe.operand, or with a single row from #pipe.shared to #pipe.columns, got}}
+  // expected-error @+1 {{expected a conversion from #pipe.shared or #pipe.accumulator to #pipe.operand, or of a single row from #pipe.shared to #pipe.columns, got}}
   %u = pipe.convert %t : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.shared>
 }
 
@@ -485,7 +485,7 @@ tile.kernel @k(%test: i1) {
 tile.kernel @k() {
   %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
   %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
-  // expected-error @+1 {{expected to take a product in flight and to give it as it is, got}}
+  // expected-error @+1 {{expected a source in flight and a result of the same type that is not in flight, got}}
   %x = pipe.dot_wait %c pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 }
 
