@@ -141,9 +141,9 @@ TEST_F(SafetensorsTest, EachDamageHasItsSentence) {
   EXPECT_THAT(failureOf(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", four),
               HasSubstr("'F33' is not a dtype of the .safetensors format"));
   EXPECT_THAT(failureOf(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", four),
-              HasSubstr("no whole number"));
+              HasSubstr("not a whole number"));
   EXPECT_THAT(failureOf(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", four),
-              HasSubstr("no whole number"));
+              HasSubstr("not a whole number"));
   EXPECT_THAT(failureOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", four),
               HasSubstr("hold 4 bytes, but F32 [2] takes 8"));
   EXPECT_THAT(failureOf(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", four),
@@ -167,10 +167,10 @@ TEST_F(SafetensorsTest, SizesThatOverflowAreRefused) {
   // 2^62 elements of 4 bytes are 2^64 bytes, which is 0 in 64 bits.
   EXPECT_THAT(
       failureOf(R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,0]}})", ""),
-      HasSubstr("more bytes than 64 bits"));
+      HasSubstr("more bytes than fit into 64 bits"));
   EXPECT_THAT(
       failureOf(R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,0]}})", ""),
-      HasSubstr("no whole number"));
+      HasSubstr("not a whole number"));
   writeBytes(std::string(8, '\xff') + "{}");
   EXPECT_THAT(failure(), HasSubstr("claims 18446744073709551615 bytes"));
   // The tensor is empty, whatever the other extents are.
