@@ -19,11 +19,10 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
   llvm::SmallVector<llvm::StringRef> given;
   for (llvm::StringRef item : items) {
     if (item.trim().empty())
-      return Error(
-          Code::invalidArgument,
-          fmt::format("schedule: '{}' has a comma without a choice beside it; write name = "
-                      "value, with commas between",
-                      text));
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: '{}' has a comma without a field next to it; write name "
+                               "= value, name = value",
+                               text));
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();

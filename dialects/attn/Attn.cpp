@@ -91,8 +91,9 @@ LogicalResult CaptureAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
     return emitError() << "captured tensor '" << name << "' has elements of " << type
                        << "; they must be i32, f32, f16, bf16 or i1";
   if (extents.empty())
-    return emitError() << "captured tensor '" << name
-                       << "' has no extents; write one an axis, or make it a scalar";
+    return emitError()
+           << "captured tensor '" << name
+           << "' has no extents; give one extent for each axis, or declare it as #attn.scalar";
   for (Attribute extent : extents) {
     auto text = dyn_cast<StringAttr>(extent);
     if (!text || !isExtentText(text.getValue()))
@@ -114,7 +115,7 @@ static LogicalResult verifyArguments(Operation *op, Block &body, StringRef name,
     expected.push_back(argument == "s" ? Type(builder.getF32Type()) : builder.getI32Type());
   if (!llvm::equal(body.getArgumentTypes(), expected))
     return op->emitOpError() << "expects the " << name << "'s arguments to be " << expected << " ("
-                             << names << "), but they are " << body.getArgumentTypes();
+                             << names << "), got " << body.getArgumentTypes();
   return success();
 }
 
@@ -181,7 +182,7 @@ LogicalResult ParamOp::verify() {
     return success();
   auto scalar = dyn_cast_if_present<ScalarAttr>(variant.findParameter(getName()));
   if (!scalar)
-    return emitOpError() << "reads '" << getName() << "', which is no scalar parameter of @"
+    return emitOpError() << "reads '" << getName() << "', which is not a scalar parameter of @"
                          << variant.getSymName() << "; declare it there as #attn.scalar";
   if (scalar.getType() != getType())
     return emitOpError() << "gives " << getType() << ", but '" << getName() << "' is declared as "
@@ -195,7 +196,7 @@ LogicalResult CaptureExtentOp::verify() {
     return success();
   auto capture = dyn_cast_if_present<CaptureAttr>(variant.findParameter(getName()));
   if (!capture)
-    return emitOpError() << "asks for '" << getName() << "', which is no captured tensor of @"
+    return emitOpError() << "asks for '" << getName() << "', which is not a captured tensor of @"
                          << variant.getSymName() << "; declare it there as #attn.capture";
   if (int64_t(getAxis()) < 0 || getAxis() >= capture.getExtents().size())
     return emitOpError() << "asks for axis " << int64_t(getAxis()) << " of '" << getName()
@@ -211,17 +212,18 @@ LogicalResult ReadOp::verify() {
     return success();
   auto capture = dyn_cast_if_present<CaptureAttr>(variant.findParameter(getName()));
   if (!capture)
-    return emitOpError() << "reads '" << getName() << "', which is no captured tensor of @"
+    return emitOpError() << "reads '" << getName() << "', which is not a captured tensor of @"
                          << variant.getSymName() << "; declare it there as #attn.capture";
   Type element = capture.getType();
   Type expected = isa<FloatType>(element) ? Float32Type::get(getContext()) : element;
   if (getType() != expected)
     return emitOpError() << "gives " << getType() << ", but '" << getName()
-                         << "' is declared with elements of " << element << ", which come as "
+                         << "' is declared with elements of " << element << ", which are read as "
                          << expected;
   if (capture.getExtents().size() != getIndices().size())
     return emitOpError() << "has " << getIndices().size() << " indices, but '" << getName()
-                         << "' has " << capture.getExtents().size() << " axes; give one an axis";
+                         << "' has " << capture.getExtents().size()
+                         << " axes; give one index for each axis";
   return success();
 }
 
@@ -233,10 +235,10 @@ LogicalResult ReduceOp::verifyRegions() {
   auto yield = dyn_cast_if_present<YieldOp>(body.empty() ? nullptr : &body.back());
   if (!yield || yield.getValue().getType() != getType())
     return emitOpError() << "expects its block to end with attn.yield of " << getType()
-                         << ", as its result is";
+                         << ", the type of its result";
   if ((getKind() == Reduction::Sum) == getType().isInteger(1))
-    return emitOpError() << stringifyReduction(getKind()) << " cannot join " << getType()
-                         << "; any and all join i1, sum joins i32 and f32";
+    return emitOpError() << stringifyReduction(getKind()) << " cannot combine " << getType()
+                         << "; any and all combine i1, sum combines i32 or f32";
   return success();
 }
 

@@ -74,11 +74,13 @@ LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError, i
 }
 
 LogicalResult AllocOp::verify() {
-  if (getBehind() < 0 || (getBehind() > 0 && !getOver()))
-    return emitOpError() << "expected bytes behind the begin of another buffer, got " << getBehind()
-                         << (getOver() ? "" : " and no other buffer");
+  int64_t behind = int64_t(getBehind());
+  if (behind < 0)
+    return emitOpError() << "expected `behind` to be at least 0 bytes, got " << behind;
+  if (behind > 0 && !getOver())
+    return emitOpError() << "expected `over`, the buffer in which `behind` counts bytes, got none";
   if (getOver() && getOver().getType().getBytes() < getBuffer().getType().getBytes())
-    return emitOpError() << "expected the buffer whose place is taken to be as large as this one ("
+    return emitOpError() << "expected the buffer in `over` to be at least as large as this one ("
                          << getBuffer().getType().getBytes() << " bytes), got "
                          << getOver().getType().getBytes();
   return success();
@@ -112,7 +114,7 @@ LogicalResult RolesOp::verify() {
   if (wanted > atEntry * warpgroups)
     return emitOpError() << "expected at most " << atEntry * warpgroups
                          << " registers over a thread of each warpgroup, got " << wanted
-                         << "; the kernel would wait for ever";
+                         << "; the kernel would wait forever";
   return success();
 }
 
@@ -166,7 +168,7 @@ static LogicalResult verifyRole(Operation *op, StringRef names,
   for (auto region : regions)
     if (roles && region(roles)->isAncestor(op->getParentRegion()))
       return success();
-  return op->emitOpError() << "expected to stand among the " << names
+  return op->emitOpError() << "expected to be one of the " << names
                            << " operations of a pipe.roles";
 }
 
@@ -307,17 +309,19 @@ LogicalResult EmptyOutOp::verify() {
   int64_t count = (*this)->getParentOfType<RolesOp>().getCount();
   if (under && (under.getElementType().isF32() || buffer.getStages() > 1)) {
     if (buffer.getStages() != count)
-      return emitOpError() << "expected a stage for each of " << count
-                           << " consumers in a buffer over sums, got " << buffer
-                           << "; one warpgroup would write where another one's sums leave";
+      return emitOpError() << "expected one stage for each of " << count
+                           << " consumers in a buffer that shares memory with sums, got " << buffer
+                           << "; otherwise one warpgroup would overwrite sums that another one has "
+                              "not stored yet";
     int64_t share = bytesOfShare(under, count);
     bool isOfSums = under.getElementType().isF32() && under.getPanels();
     int64_t end = alloc.getBehind() + buffer.getStageBytes();
     if (!isOfSums || share < end || share % 1024 != 0 || alloc.getBehind() % 1024 != 0)
-      return emitOpError() << "expected sums below whose share for each of " << count
-                           << " consumers is a multiple of 1024 bytes and holds a stage of "
-                           << buffer.getStageBytes() << " bytes from byte " << alloc.getBehind()
-                           << " on, got " << under;
+      return emitOpError()
+             << "expected the buffer in `over` to hold sums, with a share for each of " << count
+             << " consumers that is a multiple of 1024 bytes and has room for a stage of "
+             << buffer.getStageBytes() << " bytes from byte " << alloc.getBehind() << " on, got "
+             << under;
   }
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }
@@ -407,7 +411,8 @@ LogicalResult DotStartOp::verify() {
 
 LogicalResult DotWaitOp::verify() {
   if (!isInFlight(getSource()) || isInFlight(getResult()))
-    return emitOpError() << "expected to take a product in flight and to give it as it is, got "
+    return emitOpError() << "expected a source in flight and a result of the same type that is not "
+                            "in flight, got "
                          << getSource().getType() << " and " << getResult().getType();
   // If a loop carries the product, pipe-run-roles counts the products started after it.
   if (isa<BlockArgument>(getSource()) || getSource().getDefiningOp<LoopLikeOpInterface>())
@@ -415,13 +420,13 @@ LogicalResult DotWaitOp::verify() {
   auto start = getSource().getDefiningOp<DotStartOp>();
   if (!start)
     return emitOpError()
-           << "expected the result of a pipe.dot_start, or what a loop carries of one";
+           << "expected the result of a pipe.dot_start, or such a result carried by a loop";
   int64_t later = 0;
   for (Operation *op = start->getNextNode(); op && op != getOperation(); op = op->getNextNode())
     later += isa<DotStartOp>(op);
   if (later < int64_t(getPending()))
     return emitOpError() << "expected at least " << getPending()
-                         << " products started after the one awaited, got " << later
+                         << " products to be started after the awaited one, got " << later
                          << "; it could still be in flight";
   return success();
 }
@@ -430,8 +435,8 @@ LogicalResult ConvertOp::verify() {
   auto source = cast<tile::TileType>(getSource().getType());
   auto result = cast<tile::TileType>(getResult().getType());
   if (source.withEncoding({}) != result.withEncoding({}))
-    return emitOpError() << "expected to change the encoding only, got " << source << " and "
-                         << result;
+    return emitOpError() << "expected types that differ only in their encoding, got " << source
+                         << " and " << result;
   bool givesColumns = isa_and_nonnull<SharedAttr>(source.getEncoding()) &&
                       isa_and_nonnull<ColumnsAttr>(result.getEncoding()) && source.isSingleRow();
   bool ordersColumns = isa_and_nonnull<AccumulatorAttr>(source.getEncoding()) && source == result &&
@@ -440,10 +445,10 @@ LogicalResult ConvertOp::verify() {
     return success();
   if (!givesColumns && (!isa_and_nonnull<SharedAttr, AccumulatorAttr>(source.getEncoding()) ||
                         !isa_and_nonnull<OperandAttr>(result.getEncoding())))
-    return emitOpError() << "expected to go from #pipe.shared or #pipe.accumulator to "
-                            "#pipe.operand, or with a single row from #pipe.shared to "
-                            "#pipe.columns, got "
-                         << source << " and " << result;
+    return emitOpError()
+           << "expected a conversion from #pipe.shared or #pipe.accumulator to #pipe.operand, or "
+              "of a single row from #pipe.shared to #pipe.columns, got "
+           << source << " and " << result;
   return success();
 }
 
@@ -455,15 +460,14 @@ LogicalResult AwaitLaunchOp::verify() {
   if (isa<tile::KernelOp>((*this)->getParentOp()) && !(*this)->getPrevNode())
     return success();
   return emitOpError()
-         << "expected to be the first operation of a tile.kernel: what stands before it "
-            "could touch what an earlier launch still reads or writes";
+         << "expected to be the first operation of a tile.kernel: an operation before it could "
+            "access memory that an earlier launch still reads or writes";
 }
 
 LogicalResult ReleaseLaunchOp::verify() {
   if (isa<tile::KernelOp>((*this)->getParentOp()))
     return success();
-  return emitOpError()
-         << "expected to stand in the body of a tile.kernel, where all threads come by, "
-            "got "
-         << (*this)->getParentOp()->getName() << " around it";
+  return emitOpError() << "expected to be directly in the body of a tile.kernel, which all threads "
+                          "execute, got the parent "
+                       << (*this)->getParentOp()->getName();
 }

@@ -18,8 +18,8 @@ LogicalResult FirstColumnsOp::verify() {
                  view.getExtents().take_front(3) == result.getExtents().take_front(3) &&
                  view.getElementType() == result.getElementType();
   if (!isAlike)
-    return emitOpError() << "expected two views [batch, head, position, D] that are alike but for "
-                            "their columns, got "
+    return emitOpError() << "expected two views [batch, head, position, D] that differ only in the "
+                            "number of columns, got "
                          << view << " and " << result;
   std::optional<int64_t> has = view.getStaticExtent(3), takes = result.getStaticExtent(3);
   if (has && takes && *takes > *has)

@@ -113,23 +113,23 @@ std::string Schedule::set(llvm::StringRef name, llvm::StringRef value) {
                 }).base();
   if (field == scheduleFields().data() + scheduleFields().size()) {
     auto names = llvm::map_range(scheduleFields(), [](auto &each) { return each.name; });
-    return "'" + name.str() + "' is no choice of a schedule; the choices are " +
+    return "'" + name.str() + "' is not a field of a schedule; the fields are " +
            llvm::join(llvm::drop_end(names), ", ") + " and " + scheduleFields().back().name.str();
   }
   if (auto *number = std::get_if<int64_t Schedule::*>(&field->member)) {
     int64_t given;
     if (value.getAsInteger(10, given) || given < field->least || given > field->most)
-      return name.str() + " is a whole number from " + std::to_string(field->least) + " to " +
+      return name.str() + " must be a whole number from " + std::to_string(field->least) + " to " +
              std::to_string(field->most) + ", not '" + value.str() + "'";
     this->**number = given;
   } else if (auto *flag = std::get_if<bool Schedule::*>(&field->member)) {
     if (value != "true" && value != "false")
-      return name.str() + " is true or false, not '" + value.str() + "'";
+      return name.str() + " must be true or false, not '" + value.str() + "'";
     this->**flag = value == "true";
   } else {
     const auto *known = llvm::find(references, value);
     if (known == std::end(references))
-      return name.str() + " is follow, lazy or recompute, not '" + value.str() + "'";
+      return name.str() + " must be follow, lazy or recompute, not '" + value.str() + "'";
     this->*std::get<ScheduleReference Schedule::*>(field->member) =
         ScheduleReference(known - std::begin(references));
   }

@@ -59,8 +59,8 @@ static LogicalResult verifyF32(Operation *op, StringRef what, TileType tile) {
 LogicalResult ExtentOp::verify() {
   if (llvm::is_contained({"B", "H", "Hkv", "Sq", "Sk"}, getName()))
     return success();
-  return emitOpError() << "the extents of a launch are B, H, Hkv, Sq and Sk, not \"" << getName()
-                       << '"';
+  return emitOpError() << "expected one of the extents B, H, Hkv, Sq and Sk of a launch, got \""
+                       << getName() << '"';
 }
 
 //===----------------------------------------------------------------------===//
@@ -108,8 +108,8 @@ LogicalResult PagedOp::verify() {
     return emitOpError() << "expected a view [pages, heads, page, D], got " << view;
   std::optional<int64_t> page = staticExtent(view.getExtents()[2]);
   if (isDynamicExtent(view.getExtents()[2]) || (page && *page < 1))
-    return emitOpError() << "expected pages of a known number of rows, one at least, got " << view
-                         << "; bind page";
+    return emitOpError() << "expected pages with a constant number of rows, at least one, got "
+                         << view << "; bind the parameter `page`";
   if (table.getRank() != 2 || !table.getElementType().isInteger(32))
     return emitOpError() << "expected a table [batch, pages] of i32, got " << table;
   return verifyPlaced(*this, view, getResult().getType());
@@ -121,8 +121,8 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
   if (view.getRank() != 3 && view.getRank() != 4)
     return op->emitOpError() << "expected a view [batch, head, position(, D)], got " << view;
   if (columns && view.getRank() != 4)
-    return op->emitOpError() << "expected a view [batch, head, position, D] of which to take "
-                                "columns, got "
+    return op->emitOpError() << "expected a view [batch, head, position, D], because only some "
+                                "columns are accessed, got "
                              << view;
   SmallVector<Attribute> expected = {block.getExtent()};
   // For a block of one row, a tile of one extent has the columns of that row; if the view has only
@@ -133,8 +133,9 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
     if (view.getRank() == 4)
       needs = staticExtent(view.getExtents()[3]);
     if (has && needs && *has < *needs)
-      return op->emitOpError() << "the tile of this block of one row: expected at least the view's "
-                               << *needs << " columns, got " << *has;
+      return op->emitOpError()
+             << "the tile for this block of one row: expected at least the view's " << *needs
+             << " columns, got " << *has;
     expected = {tile.getExtents()[0]};
   } else if (columns)
     expected.push_back(columns.getExtent());
@@ -143,7 +144,7 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
                            needs = staticExtent(view.getExtents()[3]);
     if (has && needs && *has < *needs)
       return op->emitOpError()
-             << "the tile of this block of the view: expected at least the view's " << *needs
+             << "the tile for this block of the view: expected at least the view's " << *needs
              << " columns, got " << *has;
     expected.push_back(tile.getExtents()[1]);
   } else if (view.getRank() == 4) {
@@ -151,7 +152,7 @@ static LogicalResult verifyAccess(Operation *op, ViewType view, BlockType block,
   } else if (tile.isSingleRow()) {
     expected.insert(expected.begin(), tile.getExtents()[0]);
   }
-  if (failed(verifyExtents(op, "the tile of this block of the view", tile.getExtents(), expected)))
+  if (failed(verifyExtents(op, "the tile for this block of the view", tile.getExtents(), expected)))
     return failure();
   if (!isElement(tile.getElementType(), view.getElementType()))
     return op->emitOpError() << "expected elements " << view.getElementType() << ", got "
@@ -182,9 +183,8 @@ LogicalResult AccumulateOp::verify() {
 LogicalResult BoundsOp::verify() {
   size_t rank = getView().getType().getRank();
   if (getLow().size() != rank || getWithin().size() != rank)
-    return emitOpError() << "expected " << rank
-                         << " low and high ends and as many numbers within, got " << getLow().size()
-                         << " and " << getWithin().size();
+    return emitOpError() << "expected " << rank << " low ends and as many numbers in `within`, got "
+                         << getLow().size() << " and " << getWithin().size();
   Type expected = getView().getType().getReadType();
   if (expected && getLeast().getType() != expected)
     return emitOpError() << "expected bounds of type " << expected << ", got "
@@ -217,8 +217,8 @@ LogicalResult ReadOp::verify() {
   Type expected = getView().getType().getReadType();
   bool asksBits = expected && expected.isF32() && getElement().getType().isInteger(32);
   if (expected && getElement().getType() != expected && !asksBits)
-    return emitOpError() << "expected an element " << expected << ", as those of "
-                         << getView().getType() << " come, got " << getElement().getType();
+    return emitOpError() << "expected an element of type " << expected << ", as read from "
+                         << getView().getType() << ", got " << getElement().getType();
   Type held = getView().getType().getElementType();
   if (getChunked() && !(getCovered() && (held.isF16() || held.isBF16())))
     return emitOpError() << "expected a covered read of f16 or bf16, got one of " << held

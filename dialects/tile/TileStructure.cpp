@@ -77,8 +77,8 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     SMLoc loc = parser.getCurrentLocation();
     StringRef role;
     if (succeeded(parser.parseOptionalKeyword(&role)) && !symbolizeRole(role)) {
-      parser.emitError(loc) << "the role of an argument is in, out, optional or workspace, not '"
-                            << role << "'";
+      parser.emitError(loc) << "expected the role in, out, optional or workspace, got '" << role
+                            << "'";
       return failure();
     }
     if (parser.parseArgument(arguments.emplace_back(), /*allowType=*/true))
@@ -155,13 +155,14 @@ static LogicalResult verifyView(KernelOp kernel, unsigned index, ViewType view) 
                               "any extent";
   }
   if (kernel.getArgumentRole(index) == Role::Optional && view.getRank() != 3)
-    return emitError() << "is optional and of rank " << view.getRank()
-                       << ", expected rank 3: one number a row, which a launch may leave out";
+    return emitError()
+           << "is optional and has rank " << view.getRank()
+           << ", expected rank 3: only a view with one number for each row may be optional";
   if (kernel.getArgumentRole(index) != Role::Workspace)
     return success();
   if (llvm::any_of(view.getExtents(), isDynamicExtent))
-    return emitError() << "is a workspace with an extent '?', expected extents that say how large "
-                          "it is; name extents of the launch";
+    return emitError() << "is a workspace with the extent '?', but its size must be known at the "
+                          "launch; use extents of the launch";
   Type element = view.getElementType();
   if (!element.isF32() && !element.isInteger(32) && !isa<ElementParamType>(element))
     return emitError() << "is a workspace of " << element << ", expected f32 or i32";
@@ -190,10 +191,11 @@ static LogicalResult verifyInterface(KernelOp kernel) {
     auto view = dyn_cast<ViewType>(argument.getType());
     bool isOwn = view && !kernel.isParameter(index);
     if (std::optional<Role> role = kernel.getArgumentRole(index); role && !isOwn)
-      return kernel.emitOpError() << "argument '" << kernel.getArgumentName(index)
-                                  << "' has the role '" << stringifyRole(*role)
-                                  << "', which views of the kernel's own have; leave it out of "
-                                  << (view ? "captured tensors" : "scalars");
+      return kernel.emitOpError()
+             << "argument '" << kernel.getArgumentName(index) << "' has the role '"
+             << stringifyRole(*role)
+             << "', but only the kernel's own views have roles; remove the role from "
+             << (view ? "captured tensors" : "scalars");
     if (isOwn && failed(verifyView(kernel, index, view)))
       return failure();
   }
@@ -207,7 +209,7 @@ LogicalResult KernelOp::verify() {
   llvm::StringSet<> names;
   for (Attribute name : getArgumentNames())
     if (!names.insert(cast<StringAttr>(name).getValue()).second)
-      return emitOpError() << "two arguments are named " << name << "; names are unique";
+      return emitOpError() << "two arguments are named " << name << "; rename one";
   return verifyInterface(*this);
 }
 
@@ -268,7 +270,7 @@ ParseResult BlocksOp::parse(OpAsmParser &parser, OperationState &result) {
 
   auto columns = dyn_cast<BlockType>(arguments[0].type);
   if (!among.empty() && (!columns || !isa<IntegerAttr>(columns.getExtent())))
-    return parser.emitError(amongLoc) << "found blocks are blocks of a known extent";
+    return parser.emitError(amongLoc) << "expected a block of a constant extent for found blocks";
   Type found = among.empty() ? Type()
                              : FoundBlocksType::get(parser.getContext(), columns.getPositions(),
                                                     columns.getAxis());
@@ -338,8 +340,9 @@ LogicalResult BlocksOp::verify() {
   if (getAmong() && isa<IntegerAttr>(columns.getExtent())) {
     auto expected = FoundBlocksType::get(getContext(), columns.getPositions(), columns.getAxis());
     if (getAmong().getType() != expected)
-      return emitOpError() << "expected found blocks " << expected << " as the loop goes over "
-                           << columns << ", got " << getAmong().getType();
+      return emitOpError() << "expected found blocks of the type " << expected
+                           << ", because the loop goes over " << columns << ", got "
+                           << getAmong().getType();
   }
   auto yield = cast<YieldOp>(body.getTerminator());
   TypeRange carried = getInit().getTypes();

@@ -84,17 +84,17 @@ void TileType::print(AsmPrinter &printer) const {
 LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
                                ArrayRef<Attribute> extents, Type elementType, Attribute) {
   if (extents.empty() || extents.size() > 2)
-    return emitError() << "a tile has one or two extents, this one has " << extents.size();
+    return emitError() << "expected a tile with one or two extents, got " << extents.size();
   for (Attribute extent : extents) {
     std::optional<int64_t> value = staticExtent(extent);
     if (value && *value <= 0)
-      return emitError() << "an extent of a tile is positive, this one is " << *value;
+      return emitError() << "expected a tile with positive extents, got the extent " << *value;
     if (isDynamicExtent(extent))
-      return emitError() << "an extent of a tile is known when the kernel is compiled; '?' is for "
-                            "views only";
+      return emitError() << "expected a tile whose extents are known when the kernel is compiled; "
+                            "only views may have the extent '?'";
   }
   if (!isa<ElementParamType, FloatType, IntegerType>(elementType))
-    return emitError() << "a tile holds floats, integers or a parameter's type, not "
+    return emitError() << "expected a tile of floats, integers or a parameter's type, got "
                        << elementType;
   return success();
 }
@@ -145,7 +145,7 @@ void ViewType::print(AsmPrinter &printer) const {
 LogicalResult ViewType::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute>,
                                Type elementType, bool) {
   if (!isa<ElementParamType, FloatType, IntegerType>(elementType))
-    return emitError() << "a view holds floats, integers or a parameter's type, not "
+    return emitError() << "expected a view of floats, integers or a parameter's type, got "
                        << elementType;
   return success();
 }
@@ -177,7 +177,8 @@ Type BlockType::parse(AsmParser &parser) {
     return {};
   std::optional<Axis> axis = symbolizeAxis(axisName);
   if (!axis) {
-    parser.emitError(loc) << "the axis of a block is 'query' or 'key', not '" << axisName << "'";
+    parser.emitError(loc) << "expected the axis 'query' or 'key' of a block, got '" << axisName
+                          << "'";
     return {};
   }
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), *axis, extent,
@@ -198,14 +199,16 @@ LogicalResult BlockType::verify(function_ref<InFlightDiagnostic()> emitError, Ax
                                 Attribute extent, Attribute heads) {
   std::optional<int64_t> rows = staticExtent(extent), count = staticExtent(heads);
   if (isDynamicExtent(heads) || (count && *count < 1))
-    return emitError() << "the heads of a block are 1 or more, known when the kernel is compiled";
+    return emitError()
+           << "expected a number of heads of at least 1 that is known when the kernel is compiled";
   if (count == 1)
     return success();
   if (axis == Axis::Key)
-    return emitError() << "a block of keys has one head, not several";
+    return emitError() << "expected one head in a block of keys, got several";
   if (rows && count && (!llvm::isPowerOf2_64(*count) || *rows % *count != 0))
-    return emitError() << "the heads that share " << *rows
-                       << " rows are a power of two that divides them, not " << *count;
+    return emitError() << "expected the number of heads that share " << *rows
+                       << " rows to be a power of two that divides the number of rows, got "
+                       << *count;
   return success();
 }
 

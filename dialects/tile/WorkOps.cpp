@@ -16,7 +16,8 @@ LogicalResult LeaveOp::verify() {
   Operation *parent = (*this)->getParentOp();
   if (isa<KernelOp>(parent))
     return success();
-  return emitOpError() << "expected to stand in the kernel itself, got '" << parent->getName()
-                       << "' around it: leave before loops and branches, or put what is left out "
-                          "into a branch";
+  return emitOpError() << "expected to be directly in the body of a tile.kernel, got the parent '"
+                       << parent->getName()
+                       << "': place it before loops and branches, or put the operations to be "
+                          "skipped into a branch";
 }

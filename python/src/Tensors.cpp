@@ -188,7 +188,8 @@ bool readArray(PyObject *object, const char *name, const ArrayInterface &array,
     tensor.strides[axis] = bytes / array.elementBytes;
     if (bytes % array.elementBytes && array.shape[axis] > 1) {
       raise(TESELA_INVALID_ARGUMENT,
-            "%s's stride of axis %d is %lld bytes, no multiple of its elements' %d bytes: copy it",
+            "%s's stride of axis %d is %lld bytes, which is not a multiple of the %d bytes of an "
+            "element: copy it",
             name, axis, static_cast<long long>(bytes), array.elementBytes);
       return false;
     }

@@ -61,7 +61,7 @@ def _framework(type_of_q: type) -> str:
             setattr(_known_dropout, module, functions.dropout)
             return _frameworks.setdefault(type_of_q, module)
     raise InvalidArgumentError(
-        f"q is of the type {type_of_q}, it must be a tensor of NumPy, PyTorch or JAX: convert it"
+        f"q is of the type {type_of_q}, but must be a tensor of NumPy, PyTorch or JAX: convert it"
     )
 
 
@@ -126,7 +126,7 @@ def attention(
     """
     function = getattr(_known, _framework(type(q)))
     if layout != "bhsd" and layout != "bshd":
-        raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bhsd' or 'bshd'")
+        raise InvalidArgumentError(f"the layout is {layout!r}, but it must be 'bhsd' or 'bshd'")
     if callable(variant):  # the parameters are the function's arguments
         variant, parameters = variant_of(variant, **parameters), {}
     if dropout_p != 0:

@@ -55,7 +55,7 @@ score {
 attn.variant @undeclared parameters [#attn.capture<"t", f32, ["H"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-  // expected-error @+1 {{reads 't', which is no scalar parameter of @undeclared}}
+  // expected-error @+1 {{reads 't', which is not a scalar parameter of @undeclared}}
   %t = attn.param "t" : f32
   attn.yield %t : f32
 } mask {
@@ -83,7 +83,7 @@ score {
 attn.variant @read_name parameters []
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-  // expected-error @+1 {{reads 't', which is no captured tensor of @read_name}}
+  // expected-error @+1 {{reads 't', which is not a captured tensor of @read_name}}
   %t = attn.read "t"[%h] : f32
   attn.yield %t : f32
 } mask {
@@ -97,7 +97,7 @@ score {
 attn.variant @read_rank parameters [#attn.capture<"t", f32, ["H"]>]
 score {
 ^bb0(%s: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-  // expected-error @+1 {{has 2 indices, but 't' has 1 axes; give one an axis}}
+  // expected-error @+1 {{has 2 indices, but 't' has 1 axes; give one index for each axis}}
   %t = attn.read "t"[%h, %k] : f32
   attn.yield %t : f32
 } mask {
@@ -114,7 +114,7 @@ score {
   attn.yield %s : f32
 } mask {
 ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-  // expected-error @+1 {{asks for 'w', which is no captured tensor of @extent_name}}
+  // expected-error @+1 {{asks for 'w', which is not a captured tensor of @extent_name}}
   %n = attn.capture_extent "w" axis 0 : i32
   %m = arith.cmpi slt, %k, %n : i32
   attn.yield %m : i1
@@ -171,7 +171,7 @@ score {
   attn.yield %s : f32
 } mask {
 ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
-  // expected-error @+1 {{gives 'i1', but 't' is declared with elements of 'f16', which come as 'f32'}}
+  // expected-error @+1 {{gives 'i1', but 't' is declared with elements of 'f16', which are read as 'f32'}}
   %m = attn.read "t"[%h] : i1
   attn.yield %m : i1
 }
@@ -211,7 +211,7 @@ score {
 // -----
 
 %n = arith.constant 4 : i32
-// expected-error @+1 {{any cannot join 'i32'; any and all join i1, sum joins i32 and f32}}
+// expected-error @+1 {{any cannot combine 'i32'; any and all combine i1, sum combines i32 or f32}}
 %x = attn.reduce any below %n : i32 {
 ^bb0(%i: i32):
   attn.yield %i : i32
@@ -220,7 +220,7 @@ score {
 // -----
 
 %n = arith.constant 4 : i32
-// expected-error @+1 {{expects its block to end with attn.yield of 'f32', as its result is}}
+// expected-error @+1 {{expects its block to end with attn.yield of 'f32', the type of its result}}
 %x = attn.reduce sum below %n : f32 {
 ^bb0(%i: i32):
   attn.yield %i : i32

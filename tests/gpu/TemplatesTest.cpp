@@ -310,7 +310,7 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   expect(refusal(options),
          "the template 'forward' has no parameter 'columns' to bind; it has none");
   options = productOptions(ElementType::bf16, 64, "block_k = 3");
-  expect(refusal(options), "schedule: 'block_k' is no choice of a schedule");
+  expect(refusal(options), "schedule: 'block_k' is not a field of a schedule");
 }
 
 TEST_P(TemplatesTest, WhatIsOfAttentionAloneIsRefused) {

@@ -9,8 +9,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from distributed_ranks import Ranks
 
 sys.path.insert(0, str(Path(__file__).parent))
 _cache = tempfile.TemporaryDirectory(prefix="tesela-cache-")
@@ -33,3 +37,12 @@ def same_bits() -> Iterator[None]:
     torch.use_deterministic_algorithms(True, warn_only=True)
     yield
     torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
+    """Processes that are the ranks of a group, started once for each file of tests."""
+    from distributed_ranks import started  # needs PyTorch, which other tests do without
+
+    with started(tmp_path_factory.mktemp("ranks")) as made:
+        yield made

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from distributed_cases import (
     dense,
     number_of,
 )
-from distributed_ranks import Ranks, started
+from distributed_ranks import Ranks
 from gradient_variants import Case, reference_with_lse
 from tesela.distributed import _agree
 from tesela.distributed._exchange import sum_over_ranks
@@ -41,12 +40,6 @@ from torch import Tensor
 from torch_gradient_tools import check as check_gradients
 from torch_gradient_tools import check_parameter
 from torch_tools import check, check_lse, poisoned
-
-
-@pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
-    with started(tmp_path_factory.mktemp("ranks")) as made:
-        yield made
 
 
 def trained(parameters: dict[str, Any]) -> dict[str, Tensor]:

@@ -5,7 +5,6 @@ changes before the backward pass, and dropout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from distributed_cases import (
     dense,
     number_of,
 )
-from distributed_ranks import Ranks, started
+from distributed_ranks import Ranks
 from tesela.distributed import _operator
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
@@ -33,12 +32,6 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch_tools import random
-
-
-@pytest.fixture(scope="module")
-def ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ranks]:
-    with started(tmp_path_factory.mktemp("ranks")) as made:
-        yield made
 
 
 class Layer(torch.nn.Module):

@@ -137,7 +137,7 @@ TEST(Candidates, WhatTheHeuristicCannotChooseIsAnError) {
   Result<std::vector<Schedule>> schedules =
       legalSchedules(specificationFor(80, 128, "consumers = 2"), {}, 1);
   ASSERT_FALSE(schedules.ok());
-  EXPECT_NE(schedules.error().message().find("consumers is 0 on sm_80"), std::string::npos);
+  EXPECT_NE(schedules.error().message().find("consumers must be 0 on sm_80"), std::string::npos);
 }
 
 } // namespace

@@ -38,7 +38,8 @@ TEST(ScheduleOfValuesOfKeys, DoesNotOverlap) {
     specification.schedule = "overlap = true";
     chosen = chooseSchedule(specification);
     ASSERT_FALSE(chosen.ok()) << chosen->text();
-    EXPECT_NE(chosen.error().message().find("overlap is false with values=keys"), std::string::npos)
+    EXPECT_NE(chosen.error().message().find("overlap must be false with values=keys"),
+              std::string::npos)
         << chosen.error().message();
   }
 }
@@ -46,91 +47,94 @@ TEST(ScheduleOfValuesOfKeys, DoesNotOverlap) {
 INSTANTIATE_TEST_SUITE_P(
     All, ScheduleRefusal,
     testing::Values(
-        Refusal{"Name", "sm_80", 64, "block_k = 64",
-                "schedule: 'block_k' is no choice of a schedule; the choices are block_m, block_n, "
-                "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-                "persistent, output_buffer, group_keys, heads, query_stages, late_stages, "
-                "split_outputs, last_keys_first, vector_length, product_rows, product_vectors and "
-                "product_pairs"},
-        Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
-                "schedule: q_in_registers is true or false, not '1'"},
-        Refusal{"Reference", "sm_90", 64, "reference = eager",
-                "schedule: reference is follow, lazy or recompute, not 'eager'"},
-        Refusal{"GroupKeys", "sm_90", 64, "group_keys = -1",
-                "schedule: group_keys is a whole number from 0 to 2147483647, not '-1'"},
-        Refusal{"Text", "sm_80", 64, "stages = two",
-                "schedule: stages is a whole number from 1 to 4096, not 'two'"},
-        Refusal{"NoValue", "sm_80", 64, "stages",
-                "schedule: stages is a whole number from 1 to 4096, not ''"},
-        Refusal{"TooSmall", "host", 64, "block_n = 0",
-                "schedule: block_n is a whole number from 1 to 4096, not '0'"},
-        Refusal{"NoConsumers", "sm_90", 64, "consumers = -1",
-                "schedule: consumers is a whole number from 0 to 4096, not '-1'"},
-        Refusal{"TooLarge", "sm_80", 64, "block_m = 4097",
-                "schedule: block_m is a whole number from 1 to 4096, not '4097'"},
-        Refusal{"Warps", "sm_80", 64, "warps = 2", "schedule: warps is 1, 4 or 8, not 2"},
-        Refusal{"Strips", "sm_80", 64, "block_m = 96",
-                "schedule: block_m is a multiple of 16 · warps = 64, not 96: each warp takes whole "
-                "strips of 16 rows"},
-        Refusal{"Columns", "sm_80", 64, "block_n = 40",
-                "schedule: block_n is a multiple of 16, not 40"},
-        Refusal{"Copies", "sm_80", 64, "warps = 8, block_n = 48",
-                "schedule: block_m and block_n are multiples of 32 here (the rows that 256 threads "
-                "copy at once), not 128 and 48"},
-        Refusal{"SharedMemory", "sm_86", 128, "stages = 3",
-                "schedule: needs 132160 bytes of shared memory, and a thread block of sm_86 has at "
-                "most 101376; use a smaller block_m, a smaller block_n or fewer stages"},
-        Refusal{"Roles", "sm_80", 64, "consumers = 2",
-                "schedule: consumers is 0 on sm_80: only sm_90 has warpgroup products"},
         Refusal{
-            "Consumers", "sm_90", 64, "consumers = 4",
-            "schedule: consumers is 1, 2 or 3, not 4: a thread block's registers serve no more"},
+            "Name", "sm_80", 64, "block_k = 64",
+            "schedule: 'block_k' is not a field of a schedule; the fields are block_m, block_n, "
+            "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
+            "persistent, output_buffer, group_keys, heads, query_stages, late_stages, "
+            "split_outputs, last_keys_first, vector_length, product_rows, product_vectors and "
+            "product_pairs"},
+        Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
+                "schedule: q_in_registers must be true or false, not '1'"},
+        Refusal{"Reference", "sm_90", 64, "reference = eager",
+                "schedule: reference must be follow, lazy or recompute, not 'eager'"},
+        Refusal{"GroupKeys", "sm_90", 64, "group_keys = -1",
+                "schedule: group_keys must be a whole number from 0 to 2147483647, not '-1'"},
+        Refusal{"Text", "sm_80", 64, "stages = two",
+                "schedule: stages must be a whole number from 1 to 4096, not 'two'"},
+        Refusal{"NoValue", "sm_80", 64, "stages",
+                "schedule: stages must be a whole number from 1 to 4096, not ''"},
+        Refusal{"TooSmall", "host", 64, "block_n = 0",
+                "schedule: block_n must be a whole number from 1 to 4096, not '0'"},
+        Refusal{"NoConsumers", "sm_90", 64, "consumers = -1",
+                "schedule: consumers must be a whole number from 0 to 4096, not '-1'"},
+        Refusal{"TooLarge", "sm_80", 64, "block_m = 4097",
+                "schedule: block_m must be a whole number from 1 to 4096, not '4097'"},
+        Refusal{"Warps", "sm_80", 64, "warps = 2", "schedule: warps must be 1, 4 or 8, not 2"},
+        Refusal{"Strips", "sm_80", 64, "block_m = 96",
+                "schedule: block_m must be a multiple of 16 · warps = 64, not 96: each warp "
+                "computes whole strips of 16 rows"},
+        Refusal{"Columns", "sm_80", 64, "block_n = 40",
+                "schedule: block_n must be a multiple of 16, not 40"},
+        Refusal{"Copies", "sm_80", 64, "warps = 8, block_n = 48",
+                "schedule: block_m and block_n must be multiples of 32 (the rows that 256 threads "
+                "copy at once), not 128 and 48"},
+        Refusal{
+            "SharedMemory", "sm_86", 128, "stages = 3",
+            "schedule: the kernel needs 132160 bytes of shared memory, and a thread block of "
+            "sm_86 has at most 101376; use a smaller block_m, a smaller block_n or fewer stages"},
+        Refusal{"Roles", "sm_80", 64, "consumers = 2",
+                "schedule: consumers must be 0 on sm_80: only sm_90 has matrix instructions of a "
+                "warpgroup (wgmma)"},
+        Refusal{"Consumers", "sm_90", 64, "consumers = 4",
+                "schedule: consumers must be 1, 2 or 3, not 4: a thread block has no registers for "
+                "more"},
         Refusal{"RowsOfConsumers", "sm_90", 128, "block_m = 128",
-                "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 128 "
+                "schedule: 3 consumers need block_m = 192 (64 rows each) and warps = 12, not 128 "
                 "and 12"},
         Refusal{"WarpsOfConsumers", "sm_90", 128, "warps = 4",
-                "schedule: 3 consumers take block_m = 192 (64 rows each) and warps = 12, not 192 "
+                "schedule: 3 consumers need block_m = 192 (64 rows each) and warps = 12, not 192 "
                 "and 4"},
         Refusal{
             "RegistersOfConsumers", "sm_90", 128, "block_n = 96",
-            "schedule: keeps 136 values in the registers of a thread, of which 128 can hold tiles "
-            "with 3 consumers; take fewer consumers or a smaller block_n"},
+            "schedule: the kernel keeps 136 values in the registers of a thread, but only 128 "
+            "registers can hold tiles with 3 consumers; take fewer consumers or a smaller block_n"},
         Refusal{"ColumnsOfConsumers", "sm_90", 64, "block_n = 72",
-                "schedule: block_n is a multiple of 16 up to 256, not 72"},
+                "schedule: block_n must be a multiple of 16 up to 256, not 72"},
         Refusal{"MoreColumnsThanAProduct", "sm_90", 64, "block_n = 272",
-                "schedule: block_n is a multiple of 16 up to 256, not 272"},
+                "schedule: block_n must be a multiple of 16 up to 256, not 272"},
         Refusal{"QueriesOfConsumers", "sm_90", 64, "q_in_registers = true",
-                "schedule: q_in_registers is false with consumers: their products read it from "
+                "schedule: q_in_registers must be false with consumers: their products read Q from "
                 "shared memory"},
-        Refusal{"SharedMemoryOfRoles", "sm_90", 128, "stages = 5",
-                "schedule: needs 304832 bytes of shared memory, and a thread block of sm_90 has at "
-                "most 232448; use a smaller block_m, a smaller block_n or fewer stages"},
-        Refusal{"Registers", "sm_80", 128, "block_n = 112",
-                "schedule: keeps 240 values in the registers of a thread, of which 224 can hold "
-                "tiles; take more warps, a smaller block_m or block_n, or q_in_registers = false"},
         Refusal{
-            "Host", "host", 64, "block_m = 12",
-            "schedule: on the host block_m is a multiple of 8 and block_n of 16, not 12 and 64"},
+            "SharedMemoryOfRoles", "sm_90", 128, "stages = 5",
+            "schedule: the kernel needs 304832 bytes of shared memory, and a thread block of "
+            "sm_90 has at most 232448; use a smaller block_m, a smaller block_n or fewer stages"},
+        Refusal{"Registers", "sm_80", 128, "block_n = 112",
+                "schedule: the kernel keeps 240 values in the registers of a thread, but only 224 "
+                "registers can hold tiles; take more warps, a smaller block_m or block_n, or "
+                "q_in_registers = false"},
+        Refusal{"Host", "host", 64, "block_m = 12",
+                "schedule: on the host block_m must be a multiple of 8 and block_n a multiple of "
+                "16, not 12 and 64"},
         Refusal{"VectorsOfTheGpu", "sm_90", 64, "vector_length = 8",
                 "schedule: vector_length, product_rows, product_vectors and product_pairs are "
-                "choices of "
-                "the host; leave them out on a GPU"},
+                "fields for the host; leave them out on a GPU"},
         Refusal{"WarpsOfTheHost", "host", 64, "stages = 3, warps = 4, q_in_registers = true",
-                "schedule: stages is a choice of GPU targets: on the host it is 1, not 3; leave it "
-                "out"},
+                "schedule: stages is only for GPUs: on the host it must be 1, not 3; leave it out"},
         Refusal{"NothingBetweenCommas", "host", 64, "block_m = 64,, block_n = 32",
-                "schedule: 'block_m = 64,, block_n = 32' has a comma without a choice beside it; "
-                "write name = value, with commas between"},
+                "schedule: 'block_m = 64,, block_n = 32' has a comma without a field next to it; "
+                "write name = value, name = value"},
         Refusal{"NothingAfterTheComma", "sm_80", 64, "block_m = 64, ",
-                "schedule: 'block_m = 64, ' has a comma without a choice beside it; write name = "
-                "value, with commas between"},
+                "schedule: 'block_m = 64, ' has a comma without a field next to it; write name = "
+                "value, name = value"},
         Refusal{"Twice", "host", 64, "block_m = 64, block_m = 32",
                 "schedule: block_m is given twice; leave one out"},
-        Refusal{"RolesOfTheHost", "host", 64, "consumers = 2",
-                "schedule: consumers is a choice of GPU targets: on the host it is 0, not 2; leave "
-                "it out"},
+        Refusal{
+            "RolesOfTheHost", "host", 64, "consumers = 2",
+            "schedule: consumers is only for GPUs: on the host it must be 0, not 2; leave it out"},
         Refusal{"ReferenceOfTheHost", "host", 64, "reference = lazy",
-                "schedule: reference is a choice of GPU targets: on the host it is follow, not "
+                "schedule: reference is only for GPUs: on the host it must be follow, not "
                 "lazy; leave it out"},
         Refusal{
             "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
@@ -142,29 +146,26 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
                 "schedule: overlap, turns, persistent, output_buffer, query_stages and late_stages "
                 "need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
-        Refusal{
-            "QueryStages", "sm_90", 64, "query_stages = 3",
-            "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
-            "not 3: only the next work item's queries are loaded ahead"},
-        Refusal{
-            "QueryStagesOfOneItem", "sm_90", 64, "query_stages = 2, persistent = false",
-            "schedule: query_stages is 1, or 2 with persistent = true and output_buffer = true, "
-            "not 2: only the next work item's queries are loaded ahead"},
+        Refusal{"QueryStages", "sm_90", 64, "query_stages = 3",
+                "schedule: query_stages must be 1, or 2 with persistent = true and output_buffer = "
+                "true, not 3: only the next work item's queries are loaded ahead"},
+        Refusal{"QueryStagesOfOneItem", "sm_90", 64, "query_stages = 2, persistent = false",
+                "schedule: query_stages must be 1, or 2 with persistent = true and output_buffer = "
+                "true, not 2: only the next work item's queries are loaded ahead"},
         Refusal{"SplitOutputsOfAttention", "sm_90", 64, "split_outputs = true",
-                "schedule: split_outputs is of gradients: attention has one output, and its "
-                "log-sum comes with that; leave it out"},
+                "schedule: split_outputs is only for gradients: attention computes its output and "
+                "the LSE together; leave it out"},
         Refusal{"Heads", "sm_90", 64, "heads = 12",
-                "schedule: heads is a power of two up to 64 that divides block_m = 192, not 12: so "
-                "many query heads share the rows of a block"},
-        Refusal{
-            "TooManyHeads", "sm_80", 64, "heads = 128",
-            "schedule: heads is a power of two up to 64 that divides block_m = 128, not 128: so "
-            "many query heads share the rows of a block"},
+                "schedule: heads must be a power of two up to 64 that divides block_m = 192, not "
+                "12. It is the number of query heads that share the rows of a block"},
+        Refusal{"TooManyHeads", "sm_80", 64, "heads = 128",
+                "schedule: heads must be a power of two up to 64 that divides block_m = 128, not "
+                "128. It is the number of query heads that share the rows of a block"},
         Refusal{"HeadsOfTheHost", "host", 64, "block_m = 8, heads = 16",
-                "schedule: heads is a power of two up to 64 that divides block_m = 8, not 16: so "
-                "many query heads share the rows of a block"},
+                "schedule: heads must be a power of two up to 64 that divides block_m = 8, not 16. "
+                "It is the number of query heads that share the rows of a block"},
         Refusal{"NoHeads", "sm_90", 64, "heads = 0",
-                "schedule: heads is a whole number from 1 to 4096, not '0'"},
+                "schedule: heads must be a whole number from 1 to 4096, not '0'"},
         Refusal{"Chip", "sm_75", 64, "",
                 "sm_75 is not a target of Tesela, which knows sm_80, sm_86, sm_87, sm_89, sm_90, "
                 "sm_100, sm_103, sm_120; choose one of these or 'host'"}),

@@ -362,15 +362,14 @@ TEST(Schedule, VectorsOfTheHost) {
   VectorUnit unit = hostVectorUnit();
   EXPECT_EQ(
       chosen("host", 64, "product_rows = 8, product_vectors = 4"),
-      fmt::format("schedule: products of 8 rows and 4 vectors take 37 registers, this CPU has "
+      fmt::format("schedule: products of 8 rows and 4 vectors take 37 registers, but this CPU has "
                   "{}; take smaller product_rows or product_vectors",
                   unit.registers));
   for (int length : {32, 3})
-    EXPECT_EQ(
-        chosen("host", 64, fmt::format("vector_length = {}", length)),
-        fmt::format("schedule: vector_length is a power of two up to {}, which this CPU's vectors "
-                    "have, not {}",
-                    unit.width, length));
+    EXPECT_EQ(chosen("host", 64, fmt::format("vector_length = {}", length)),
+              fmt::format("schedule: vector_length must be a power of two up to {}, the length of "
+                          "this CPU's vectors, not {}",
+                          unit.width, length));
   // The chosen schedule is accepted, and printed with its values.
   EXPECT_NE(chosen("host", 64).find(fmt::format("vector_length = {}", unit.width)),
             std::string::npos);
@@ -382,7 +381,7 @@ TEST(Schedule, PairsAreOfBf16) {
   Result<Schedule> schedule = chooseSchedule(specification);
   ASSERT_FALSE(schedule.ok());
   EXPECT_EQ(schedule.error().message(),
-            "schedule: product_pairs takes bf16 inputs, not f32; leave it out");
+            "schedule: product_pairs needs bf16 inputs, not f32; leave it out");
 }
 
 // Each row of the table can be written as text and read again, and a schedule equals its choices.

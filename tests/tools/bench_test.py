@@ -298,13 +298,13 @@ class Options(unittest.TestCase):
                 "choose from peers, gqa, decode, variants, sparsity, forms, library, all",
             ),
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
-            (["--dims", "64,0"], "'0' is no whole number from 1 to"),
-            (["--lengths", "1k"], "'1k' is no whole number from 1 to"),
+            (["--dims", "64,0"], "'0' is not a whole number from 1 to"),
+            (["--lengths", "1k"], "'1k' is not a whole number from 1 to"),
             (["--peers", "fa9"], "choose from cudnn, fa3, fa2, flex"),
             (["--peers", "cudnn,fa3"], "'fa3' needs --fa3: name a folder with _C.so"),
             (["--fa3", "no/such"], "'no/such' has no _C.so: name a folder with _C.so"),
-            (["--repetitions", "0"], "'0' is no whole number from 1 to"),
-            (["--block-ms", "nan"], "'nan' is no number of milliseconds from 1 to"),
+            (["--repetitions", "0"], "'0' is not a whole number from 1 to"),
+            (["--block-ms", "nan"], "'nan' is not a number of milliseconds from 1 to"),
             (["--json", "no/such/folder.json"], "there is no folder 'no/such'"),
             (["--pass", "both"], "invalid choice: 'both'"),
             (["--deterministic-schedule", "stages = 1"], "it needs --pass backward"),
@@ -494,7 +494,7 @@ class Binding(unittest.TestCase):
             c_api.choice(text, "block")
 
     def test_errors(self):
-        with self.assertRaisesRegex(c_api.Error, "'block' is no choice") as caught:
+        with self.assertRaisesRegex(c_api.Error, "'block' is not a field") as caught:
             self.context.compile(cases.CAUSAL.text, "f32", 64, 64, "block = 8")
         self.assertEqual(caught.exception.code, c_api.INVALID_ARGUMENT)
         with self.assertRaisesRegex(c_api.Error, "head dimension of 7 ") as caught:

@@ -70,11 +70,11 @@ class Usage(CommandTest):
         self.assertIn("--length", self.error("run", "causal", "--length", "-1"))
         self.assertIn("bf16", self.error("run", "causal", "--dtype", "f64"))
         self.assertIn("jumping", self.error("run", "causal", "--inputs", "hard"))
-        self.assertIn("no multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
+        self.assertIn("not a multiple", self.error("run", "causal", "--heads", "3", "--kv-heads", "2"))
         self.assertIn("--emit", self.error("compile", "causal"))
         self.assertIn("did you mean 'causal'?", self.error("run", "causl"))
         self.assertNotIn("did you mean", self.error("run", "nothing_of_the_kind"))
-        self.assertIn("'0' is no head dimension: give a multiple of 8 from 8 to 576",
+        self.assertIn("'0' is not a head dimension: give a multiple of 8 from 8 to 576",
                       self.error("run", "causal", "--head-dim", "0"))
         for heads in ["--heads", "--kv-heads"]:
             self.assertIn(f"{heads} 0: at least 1", self.error("run", "causal", heads, "0"))
@@ -353,9 +353,9 @@ class Run(CommandTest):
             self.assertIn(kept, self.output("run", "full", *SMALL[4:], "--target", "host", "--repeat", "1",
                                               "--batch", "3", *options))
         for message, options in [
-            ("--split, --positions and --cache are of sequences", ["--split"]),
-            ("--gradients, --verify and --check-reads are of dense", ["--ragged", "--gradients"]),
-            ("--output writes results of dense queries", ["--ragged", "--output", self.path("o")]),
+            ("--split, --positions and --cache need sequences", ["--split"]),
+            ("--gradients, --verify and --check-reads need dense", ["--ragged", "--gradients"]),
+            ("--output needs dense queries", ["--ragged", "--output", self.path("o")]),
             ("has no more queries than keys", ["--page", "16", "--kv-length", "7"]),
         ]:
             self.assertIn(message, self.error("run", "causal", *SMALL, *options))
@@ -551,7 +551,7 @@ class Cache(CommandTest):
     def test_what_is_wrong_is_named(self):
         self.assertIn("--older", self.error("cache", "prune"))
         for size in ["much", "-5", "99999999999G"]:
-            self.assertIn(f"--to: '{size}' is no size", self.error("cache", "prune", "--to", size))
+            self.assertIn(f"--to: '{size}' is not a size", self.error("cache", "prune", "--to", size))
         self.assertIn("--older", self.error("cache", "prune", "--older", "-1"))
         self.assertIn("subcommand", self.error("cache"))
         file = self.file("file", "")

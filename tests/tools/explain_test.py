@@ -273,7 +273,7 @@ class Explain(command_test.CommandTest):
 
     def test_what_is_wrong_is_named(self):
         self.assertIn("window", self.error("explain", "sliding_window", "--param", "width=3"))
-        self.assertIn("no multiple", self.error("explain", "causal", "--heads", "3", "--kv-heads", "2"))
+        self.assertIn("not a multiple", self.error("explain", "causal", "--heads", "3", "--kv-heads", "2"))
         self.assertIn("block_m", self.error("explain", "causal", "--schedule", "block_q = 3"))
         self.assertIn("--length", self.error("explain", "causal", "--length", "-1"))
         self.assertIn("100", self.error("explain", "causal", "--head-dim", "100"))

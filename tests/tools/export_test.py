@@ -149,7 +149,7 @@ class Command(Export):
         for arguments, sentence in [
             (["causal", "--target", "sm_80"], "--output is required"),
             (["causal", "-o", "out"], "--target is required"),
-            (["causal", "-o", "out", "--target", "auto"], "'auto' is no target of a bundle"),
+            (["causal", "-o", "out", "--target", "auto"], "a bundle cannot have the target 'auto'"),
             (["causal", "-o", "out", "--target", "sm_91"], "the target 'sm_91' is not known"),
             (["causal", "-o", "out", "--target", "host,host"], "named twice"),
             (["causal", "-o", "out", "--target", "sm_80", "--dtype", "f32"], "on the host only"),

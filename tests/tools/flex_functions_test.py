@@ -177,7 +177,7 @@ class OnTheCpu(unittest.TestCase):
     def test_bad_length(self):
         done = run("transformers_prefill.py", "--length", "100")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("100 is no multiple of 8", done.stderr)
+        self.assertIn("100 is not a multiple of 8", done.stderr)
 
 
 if __name__ == "__main__":

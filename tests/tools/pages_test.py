@@ -139,7 +139,7 @@ class Tables(unittest.TestCase):
         )
 
     def test_an_unknown_table_is_named(self):
-        with self.assertRaisesRegex(SystemExit, "'no/such' is no table"):
+        with self.assertRaisesRegex(SystemExit, "'no/such' is not a table"):
             pages.render(ROOT, "no/such")
 
 

@@ -24,7 +24,7 @@ tile.kernel @kind<d, input>() {
 // Extents that may be equal before bind, and differ after it.
 tile.kernel @clash<d, e, input>(%q: !tile.view<[?, ?, ?, d], input>) {
   %rows = tile.work : !tile.block<query, d>
-  // expected-error @+1 {{the tile of this block of the view: expected at least the view's 64 columns, got 32}}
+  // expected-error @+1 {{the tile for this block of the view: expected at least the view's 64 columns, got 32}}
   %x = tile.load %q[%rows] : !tile.view<[?, ?, ?, d], input>[!tile.block<query, d>] -> !tile.tile<[d, e], input>
 }
 
@@ -38,14 +38,14 @@ tile.kernel @number<d>() {
 // -----
 
 // Types that are invalid with known extents.
-// expected-error @+1 {{an extent of a tile is positive, this one is 0}}
+// expected-error @+1 {{expected a tile with positive extents, got the extent 0}}
 tile.kernel @empty<d>() {
   %x = tile.constant 0.0 : !tile.tile<[d + -64], f32>
 }
 
 // -----
 
-// expected-error @+1 {{the heads that share 64 rows are a power of two that divides them, not 96}}
+// expected-error @+1 {{expected the number of heads that share 64 rows to be a power of two that divides the number of rows, got 96}}
 tile.kernel @heads<d, e>() {
   %rows = tile.work : !tile.block<query, d, e * 3>
 }

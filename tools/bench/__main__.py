@@ -98,7 +98,7 @@ def redraw(options: argparse.Namespace) -> int:
         with open(options.results) as file:
             results = json.load(file)
     except (OSError, ValueError) as error:
-        say(f"{options.results} is no result of --json: {error}")
+        say(f"{options.results} is not a result of --json: {error}")
         return ENVIRONMENT
     save(results, options)
     print(tables.markdown(results))

@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--json", type=command_line.output, metavar="FILE", help="all times")
     options = parser.parse_args(arguments)
     if options.kv_heads and options.heads % options.kv_heads:
-        parser.error(f"--heads {options.heads} is no multiple of --kv-heads {options.kv_heads}")
+        parser.error(f"--heads {options.heads} is not a multiple of --kv-heads {options.kv_heads}")
     return options
 
 

@@ -21,7 +21,7 @@ PASSES = ("forward", "backward")
 
 def whole_number(text: str) -> int:
     if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 1 to 999999999")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 1 to 999999999")
     return int(text)
 
 
@@ -31,7 +31,7 @@ def milliseconds(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 1 <= value <= 10000:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds from 1 to 10000")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of milliseconds from 1 to 10000")
     return value
 
 

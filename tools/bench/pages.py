@@ -198,7 +198,7 @@ def render(root: Path, name: str) -> str:
         lists = json.loads((folder / "overview.json").read_text(encoding="utf-8"))
         return "\n".join(overview(found, lists[name.removeprefix("overview/")])) + "\n"
     if name not in found:
-        raise SystemExit(f"'{name}' is no table of {folder}: there are {', '.join(found)}.")
+        raise SystemExit(f"'{name}' is not a table of {folder}; the tables are {', '.join(found)}.")
     table = found[name]
     lines = grid(table) if "columns" in table else listing(table)
     return "\n".join([*lines, *origin(table)]) + "\n"

@@ -186,7 +186,7 @@ def parse() -> argparse.Namespace:
         if getattr(options, name) < 1:
             parser.error(f"argument --{name}: {getattr(options, name)} is less than 1")
     if options.length % PARTS:
-        parser.error(f"argument --length: {options.length} is no multiple of {PARTS}")
+        parser.error(f"argument --length: {options.length} is not a multiple of {PARTS}")
     return options
 
 

@@ -156,7 +156,8 @@ Result<Steps> runOnce(const Options &options) {
   kernelOptions.headDimQk = kernelOptions.headDimV = options.headDim;
   const std::optional<ElementType> type = parseElementType(options.dtype);
   if (!type)
-    return Error(Code::invalidArgument, fmt::format("'{}' is no type", options.dtype));
+    return Error(Code::invalidArgument,
+                 fmt::format("'{}' is not an element type; give f16, bf16 or f32", options.dtype));
   kernelOptions.inputType = *type;
   Result<Kernel> kernel = context->compile(kernelOptions);
   if (!kernel)

@@ -67,7 +67,8 @@ Result<std::vector<Subject>> subjectsOf(const Options &options) {
         for (const std::string &name : options.targets) {
           std::optional<ElementType> type = parseElementType(dtype);
           if (!type)
-            return Error(Code::invalidArgument, fmt::format("'{}' is no type", dtype));
+            return Error(Code::invalidArgument,
+                         fmt::format("'{}' is not an element type; give f16, bf16 or f32", dtype));
           Result<Target> target = Target::parse(name);
           if (!target)
             return target.error();
@@ -165,7 +166,7 @@ Status shipKernels(const Options &options) {
   std::optional<Ptxas> ptxas = Ptxas::find();
   if (!ptxas)
     return Error(Code::notFound, "there is no ptxas on PATH, in $CUDA_HOME/bin or in "
-                                 "/usr/local/cuda/bin: scripts/install-assembler brings one");
+                                 "/usr/local/cuda/bin: scripts/install-assembler installs one");
   Result<std::vector<Subject>> subjects = subjectsOf(options);
   if (!subjects)
     return subjects.error();
@@ -198,8 +199,8 @@ Status checkPack(const std::string &path) {
     return pack.error();
   if (pack->compiler() != compilerVersion(Target::Kind::cuda))
     return Error(Code::invalidArgument,
-                 fmt::format("{} is of {}, this is {}: make it anew", path, pack->compiler(),
-                             compilerVersion(Target::Kind::cuda)));
+                 fmt::format("{} was made by {}, but this is {}: make the pack again", path,
+                             pack->compiler(), compilerVersion(Target::Kind::cuda)));
   return Status::success();
 }
 

@@ -173,8 +173,8 @@ int verify(const Cache &cache, bool json) {
       print(fmt::format("{}: {}\n", kernel.path, kernel.damage->message()));
     print(fmt::format("{} in {}: ", formatCount(kernels->size()), cache.folder()));
     print(damaged.empty() ? "none is damaged\n"
-                          : fmt::format("{} damaged; such a kernel is compiled anew when it is "
-                                        "asked for\n",
+                          : fmt::format("{} damaged; a damaged kernel is compiled again when it "
+                                        "is needed\n",
                                         damaged.size()));
   }
   return damaged.empty() ? exitSuccess : exitWrongResult;
@@ -195,8 +195,8 @@ int reportRemoval(const Result<CacheRemoval> &removal, bool json) {
 
 int prune(const Cache &cache, const CacheOptions &options) {
   if (!options.mostBytes && !options.mostDays)
-    return report(Error(Code::invalidArgument,
-                        "prune needs to know what to keep: give --to SIZE, --older DAYS or both"));
+    return report(
+        Error(Code::invalidArgument, "prune needs a limit: give --to SIZE, --older DAYS or both"));
   Cache::Keep keep;
   if (options.mostBytes)
     keep.mostBytes = int64_t(*options.mostBytes);

@@ -68,8 +68,9 @@ int check(const std::vector<std::string> &names) {
 int variants() {
   std::vector<std::string> names = libraryVariants();
   if (names.empty())
-    return report(Error(Code::notFound, "the library's folder share/tesela/variants was not found "
-                                        "beside the executable's: install the package again."));
+    return report(Error(Code::notFound,
+                        "the library's folder share/tesela/variants was not found "
+                        "next to the executable's folder: install the package again."));
   for (const std::string &name : names) {
     Result<VariantFile> file = readVariant(name);
     if (!file)

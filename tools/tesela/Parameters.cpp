@@ -27,7 +27,7 @@ Result<LaunchExtents> extentsOf(const LaunchShape &shape) {
     return invalid(
         fmt::format("{} 0: at least 1 head is needed.", extents.H < 1 ? "--heads" : "--kv-heads"));
   if (extents.H % extents.Hkv != 0)
-    return invalid(fmt::format("--heads {} is no multiple of --kv-heads {}: each key/value head "
+    return invalid(fmt::format("--heads {} is not a multiple of --kv-heads {}: each key/value head "
                                "serves the same number of query heads.",
                                extents.H, extents.Hkv));
   return extents;

@@ -112,9 +112,10 @@ static void addViews(Problem &p) {
 /// reference needs a tensor.
 static Status copyFirstColumns(const Tensor &keys, const Tensor &values) {
   if (values.extents[3] > keys.extents[3])
-    return invalid(fmt::format("--values keys takes values that are the first columns of the keys: "
-                               "--head-dim-v is {}, --head-dim {}; make it as large at most",
-                               values.extents[3], keys.extents[3]));
+    return invalid(fmt::format(
+        "with --values keys the values are the first columns of the keys, but --head-dim-v {} is "
+        "larger than --head-dim {}; give a smaller --head-dim-v",
+        values.extents[3], keys.extents[3]));
   size_t size = elementSize(keys.type);
   for (int64_t b = 0; b < keys.extents[0]; ++b)
     for (int64_t h = 0; h < keys.extents[1]; ++h)
@@ -139,7 +140,7 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
     return invalid(fmt::format("--dtype {}: q, k and v are bf16, f16 or f32.", options.dtype));
   std::optional<InputKind> inputs = parseInputKind(options.inputs);
   if (!inputs)
-    return invalid(fmt::format("--inputs {}: there is no such kind of inputs.", options.inputs));
+    return invalid(fmt::format("--inputs {}: this is not a kind of inputs.", options.inputs));
   problem.type = *type;
   problem.layout = options.layout;
   problem.Dqk = options.headDim;

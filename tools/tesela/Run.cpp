@@ -252,18 +252,16 @@ static Status checkSequences(const RunOptions &options) {
   auto invalid = [](const char *sentence) { return Error(Code::invalidArgument, sentence); };
   if (!options.ragged && options.page == 0)
     return options.split || !options.positions.empty() || !options.cache.empty()
-               ? Status(
-                     invalid("--split, --positions and --cache are of sequences: add --ragged or "
-                             "--page"))
+               ? Status(invalid("--split, --positions and --cache need sequences: add --ragged or "
+                                "--page"))
                : Status::success();
   if (options.scales == "page" && options.page == 0)
-    return invalid("--scales page is of keys in pages: add --page, or take --scales head");
+    return invalid("--scales page needs keys in pages: add --page, or take --scales head");
   if (options.gradients || options.verify || options.checkReads)
-    return invalid("--gradients, --verify and --check-reads are of dense queries and keys: leave "
-                   "them out, or --ragged and --page");
+    return invalid("--gradients, --verify and --check-reads need dense queries and keys: leave "
+                   "out either them or --ragged and --page");
   if (!options.output.empty())
-    return invalid(
-        "--output writes results of dense queries: leave it out, or --ragged and --page");
+    return invalid("--output needs dense queries: leave out either it or --ragged and --page");
   return Status::success();
 }
 

@@ -71,13 +71,13 @@ static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const 
     return Error(Code::inputOutput, fmt::format("tensor {}: {}", printable(name), what));
   };
   if (!member.is_object())
-    return damaged("its entry in the header is no JSON object.");
+    return damaged("its entry in the header is not a JSON object.");
   auto dtype = member.find("dtype"), shape = member.find("shape"),
        offsets = member.find("data_offsets");
   if (dtype == member.end() || !dtype->is_string())
-    return damaged("\"dtype\" is missing or no string.");
+    return damaged("\"dtype\" is missing or not a string.");
   if (shape == member.end() || !shape->is_array())
-    return damaged("\"shape\" is missing or no array.");
+    return damaged("\"shape\" is missing or not an array.");
   if (offsets == member.end() || !offsets->is_array() || offsets->size() != 2 ||
       !(*offsets)[0].is_number_unsigned() || !(*offsets)[1].is_number_unsigned())
     return damaged("\"data_offsets\" is missing or not two whole numbers.");
@@ -86,7 +86,8 @@ static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const 
   entry.dtype = dtype->get<std::string>();
   const DtypeRow *row = findDtype(entry.dtype);
   if (!row)
-    return damaged(fmt::format("dtype {} is none of the format's.", printable(entry.dtype)));
+    return damaged(
+        fmt::format("dtype {} is not a dtype of the .safetensors format.", printable(entry.dtype)));
   entry.type = row->type;
 
   uint64_t bytes = row->bytes;
@@ -94,7 +95,7 @@ static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const 
   for (const json &extent : *shape) {
     if (!extent.is_number_unsigned() ||
         extent.get<uint64_t>() > uint64_t(std::numeric_limits<int64_t>::max()))
-      return damaged("an extent of \"shape\" is no whole number from 0 to 2^63 - 1.");
+      return damaged("an extent of \"shape\" is not a whole number from 0 to 2^63 - 1.");
     uint64_t value = extent.get<uint64_t>();
     entry.shape.push_back(static_cast<int64_t>(value));
     empty |= value == 0;
@@ -103,7 +104,7 @@ static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const 
   if (empty)
     bytes = 0;
   else if (overflow)
-    return damaged(fmt::format("shape [{}] has more bytes than 64 bits can count.",
+    return damaged(fmt::format("shape [{}] has more bytes than fit into 64 bits.",
                                fmt::join(entry.shape, ", ")));
 
   entry.begin = (*offsets)[0].get<uint64_t>();
@@ -158,7 +159,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
   if (fstat(fileno(result.file.get()), &information) != 0)
     return fail(fmt::format("cannot be read: {}.", std::strerror(errno)));
   if (!S_ISREG(information.st_mode))
-    return fail("is no regular file; a .safetensors file is needed.");
+    return fail("is not a regular file; give a .safetensors file.");
   auto fileBytes = static_cast<uint64_t>(information.st_size);
 
   unsigned char prefix[8];
@@ -169,10 +170,10 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
   for (int i = 8; i-- > 0;)
     headerBytes = headerBytes << 8 | prefix[i];
   if (headerBytes > maxHeaderBytes || headerBytes > fileBytes - 8)
-    return fail(
-        fmt::format("its header claims {} bytes, but the file has {} after the first eight "
-                    "(and at most {} are allowed): it is no .safetensors file, or cut short.",
-                    headerBytes, fileBytes - 8, maxHeaderBytes));
+    return fail(fmt::format(
+        "its header claims {} bytes, but the file has {} after the first eight "
+        "(and at most {} are allowed): it is not a .safetensors file, or it was cut short.",
+        headerBytes, fileBytes - 8, maxHeaderBytes));
   std::unique_ptr<char[]> header(new (std::nothrow) char[headerBytes + 1]);
   if (!header)
     return Error(Code::outOfMemory,
@@ -183,7 +184,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
   json document = json::parse(header.get(), header.get() + headerBytes, nullptr,
                               /*allow_exceptions=*/false);
   if (!document.is_object())
-    return fail("the header is no JSON object: the file is damaged.");
+    return fail("the header is not a JSON object: the file is damaged.");
   result.dataStart = 8 + headerBytes;
   uint64_t dataBytes = fileBytes - result.dataStart;
   for (const auto &[name, member] : document.items()) {

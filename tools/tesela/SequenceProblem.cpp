@@ -398,10 +398,10 @@ Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &
                                       const VariantInfo &variant) {
   auto invalid = [](const std::string &sentence) { return Error(Code::invalidArgument, sentence); };
   if (problem.B == 0 || problem.Sq == 0)
-    return invalid("there are no sequences: --batch and --length are 1 at least here");
+    return invalid("there are no sequences: give --batch and --length of at least 1");
   if (options.positions == "end" && problem.Sq > problem.Sk)
     return invalid(fmt::format("with --positions end a sequence has no more queries than keys, and "
-                               "--length is {}, --kv-length {}: make the second as long",
+                               "--length is {}, --kv-length {}: make --kv-length at least as long",
                                problem.Sq, problem.Sk));
   bool isMoved = options.positions != "begin" && problem.Sq != problem.Sk;
   for (const VariantParameter &parameter : variant.parameters)

@@ -62,16 +62,15 @@ std::string formatText(const TunedVariant &tuned) {
   if (heuristic)
     line("heuristic", fmt::format("{:.4g} ms: {}", heuristic->milliseconds, base));
   if (report.isHeuristic)
-    line("choice", "the heuristic's: nothing was surely faster");
+    line("choice", "the heuristic's: no schedule is faster with certainty");
   else
-    line("choice",
-         fmt::format("{:.4g} ms, {:.3f} times as fast ({} sure; than the next one {} sure): {}",
-                     report.milliseconds, report.speedup, percent(report.overHeuristic),
-                     percent(report.overRunnerUp), differences(report.schedule, base)));
+    line("choice", fmt::format("{:.4g} ms, {:.3f} times as fast as the heuristic's (confidence {}; "
+                               "compared with the next best one: {}): {}",
+                               report.milliseconds, report.speedup, percent(report.overHeuristic),
+                               percent(report.overRunnerUp), differences(report.schedule, base)));
   if (report.timeUp)
-    line("", "the time was over before that was sure: --seconds gives more");
-  text +=
-      fmt::format("\n{:>7} {:>9} {:>9}  {}\n", "ratio", "ms", "samples", "what it does otherwise");
+    line("", "the time ended before the choice was certain; give a larger --seconds");
+  text += fmt::format("\n{:>7} {:>9} {:>9}  {}\n", "ratio", "ms", "samples", "difference");
   for (size_t i = 0; i < std::min(report.trials.size(), mostRows); ++i) {
     const Trial &trial = report.trials[i];
     if (trial.speedup <= 0)

@@ -78,8 +78,8 @@ void RoleChannels::openChannels(OpBuilder &builder) {
     bool isInLoop = load->getParentOp() != kernel;
     int64_t stages = stagesOf(load, isInLoop), parts = partsOf(load, schedule->consumers);
     bool isByRows = isReadByRows(load) && parts == schedule->consumers;
-    auto known = lanes.find(load.getView());
-    if (known != lanes.end()) {
+    auto known = viewChannels.find(load.getView());
+    if (known != viewChannels.end()) {
       auto type = known->second.buffer.getBuffer().getType();
       auto channel = known->second.channel.getChannel().getType();
       if (known->second.inLoop)
@@ -105,7 +105,8 @@ void RoleChannels::openChannels(OpBuilder &builder) {
     auto open = pipe::OpenOp::create(
         builder, loc, pipe::ChannelType::get(kernel.getContext(), stages, parts, words),
         IntegerAttr());
-    lanes.insert({load.getView(), {alloc, open, unsigned(lanes.size()), isInLoop, isByRows}});
+    viewChannels.insert(
+        {load.getView(), {alloc, open, unsigned(viewChannels.size()), isInLoop, isByRows}});
   });
 }
 
@@ -200,7 +201,7 @@ SmallVector<unsigned> RoleChannels::usedIn(scf::ForOp loop, RoleKind role) {
   if (role != RoleKind::Finder)
     loop.walk([&](tile::LoadOp load) {
       if (isBrought(load))
-        add(lanes.find(load.getView())->second.number);
+        add(viewChannels.find(load.getView())->second.number);
     });
   loop.walk([&](tile::FindBlocksOp) { add(countsNumber()); });
   if (role != RoleKind::Consumers && hasFinds(loop))
@@ -210,9 +211,9 @@ SmallVector<unsigned> RoleChannels::usedIn(scf::ForOp loop, RoleKind role) {
 
 SmallVector<OwnRows> RoleChannels::ownRows() {
   SmallVector<OwnRows> result;
-  for (auto &[view, lane] : lanes)
-    if (lane.isByRows && !lane.inLoop)
-      result.push_back({lane.buffer, lane.channel});
+  for (auto &[view, loaded] : viewChannels)
+    if (loaded.isByRows && !loaded.inLoop)
+      result.push_back({loaded.buffer, loaded.channel});
   return result;
 }
 

@@ -30,7 +30,7 @@ protected:
   using Uses = llvm::SmallVector<mlir::Value>;
 
   /// The buffer and the channel through which a view is loaded.
-  struct Lane {
+  struct ViewChannel {
     pipe::AllocOp buffer;
     pipe::OpenOp channel;
     unsigned number; ///< index of the channel in Uses
@@ -59,8 +59,8 @@ protected:
   /// the producer each block.
   void openFinds(mlir::OpBuilder &builder);
 
-  unsigned countsNumber() { return lanes.size(); }
-  unsigned blocksNumber() { return lanes.size() + 1; }
+  unsigned countsNumber() { return viewChannels.size(); }
+  unsigned blocksNumber() { return viewChannels.size() + 1; }
 
   /// The role that takes the work items.
   RoleKind leader() { return counts ? RoleKind::Finder : RoleKind::Producer; }
@@ -86,7 +86,7 @@ protected:
 
   tile::KernelOp kernel;
   tile::ScheduleAttr schedule;
-  llvm::MapVector<mlir::Value, Lane> lanes; ///< by view
+  llvm::MapVector<mlir::Value, ViewChannel> viewChannels; ///< by view
   tile::WorkOp work;
   pipe::OpenOp items;          ///< persistent: the coordinates of the work items
   pipe::OpenOp counts, blocks; ///< of found blocks

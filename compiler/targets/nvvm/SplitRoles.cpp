@@ -113,7 +113,7 @@ private:
   /// item's block.
   void emitItems(OpBuilder &builder, Location loc, RoleKind role,
                  llvm::function_ref<void(OpBuilder &, IRMapping &, Uses &)> body) {
-    Uses uses(lanes.size() + (counts ? 2 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
+    Uses uses(viewChannels.size() + (counts ? 2 : 0) + (items ? 1 : 0), constant(builder, loc, 0));
     IRMapping mapping;
     bool leads = role == leader();
     if (!items)
@@ -222,14 +222,14 @@ private:
 
   void emitFills(OpBuilder &builder, tile::LoadOp load, IRMapping &mapping, Uses &uses) {
     Location loc = load.getLoc();
-    Lane &lane = lanes.find(load.getView())->second;
-    Value &use = uses[lane.number];
-    for (int64_t part = 0; part < lane.channel.getChannel().getType().getParts(); ++part) {
-      pipe::AcquireOp::create(builder, loc, lane.channel, use, part);
+    ViewChannel &loaded = viewChannels.find(load.getView())->second;
+    Value &use = uses[loaded.number];
+    for (int64_t part = 0; part < loaded.channel.getChannel().getType().getParts(); ++part) {
+      pipe::AcquireOp::create(builder, loc, loaded.channel, use, part);
       Value columns = load.getColumns() ? mapping.lookupOrDefault(load.getColumns()) : Value();
       pipe::FillOp::create(builder, loc, mapping.lookupOrDefault(load.getView()),
-                           mapping.lookupOrDefault(load.getBlock()), columns, lane.buffer,
-                           lane.channel, use, part, numbers.lookup(carried.lookup(load)));
+                           mapping.lookupOrDefault(load.getBlock()), columns, loaded.buffer,
+                           loaded.channel, use, part, numbers.lookup(carried.lookup(load)));
     }
     use = increment(builder, loc, use);
   }
@@ -324,26 +324,27 @@ private:
 
   /// Replaces a load by what the consumers do: await the stage, read it, release it.
   void receive(tile::LoadOp load, Uses &uses) {
-    Lane &lane = lanes.find(load.getView())->second;
+    ViewChannel &loaded = viewChannels.find(load.getView())->second;
     OpBuilder builder(load);
     Location loc = load.getLoc();
-    Value use = uses[lane.number];
-    uses[lane.number] = increment(builder, loc, use);
+    Value use = uses[loaded.number];
+    uses[loaded.number] = increment(builder, loc, use);
     Value stage = arith::RemUIOp::create(
-        builder, loc, use, constant(builder, loc, lane.buffer.getBuffer().getType().getStages()));
+        builder, loc, use, constant(builder, loc, loaded.buffer.getBuffer().getType().getStages()));
     await(load, use);
     auto type = cast<tile::TileType>(load.getType());
     Value tile = pipe::SlotOp::create(builder, loc,
                                       type.withEncoding(pipe::SharedAttr::get(kernel.getContext())),
-                                      lane.buffer, stage);
+                                      loaded.buffer, stage);
     Operation *first = firstUse(load);
     SmallVector<Value> reads = {tile};
     for (auto other : llvm::make_early_inc_range(load->getBlock()->getOps<tile::LoadOp>()))
       if (broughtBy(other) == load) {
         auto narrower = cast<tile::TileType>(other.getType());
-        reads.push_back(pipe::SlotOp::create(
-            builder, other.getLoc(),
-            narrower.withEncoding(pipe::SharedAttr::get(kernel.getContext())), lane.buffer, stage));
+        reads.push_back(
+            pipe::SlotOp::create(builder, other.getLoc(),
+                                 narrower.withEncoding(pipe::SharedAttr::get(kernel.getContext())),
+                                 loaded.buffer, stage));
         other.replaceAllUsesWith(reads.back());
         other.erase();
       }
@@ -356,14 +357,14 @@ private:
         reads = {columns};
     }
     // A buffer that is filled only once is never overwritten, so nobody waits for its release.
-    if (items || lane.inLoop || load->getParentOfType<scf::ForOp>() ||
-        lane.buffer.getBuffer().getType().getStages() > 1) {
+    if (items || loaded.inLoop || load->getParentOfType<scf::ForOp>() ||
+        loaded.buffer.getBuffer().getType().getStages() > 1) {
       Operation *last = lastUse(reads.front());
       for (Value read : ArrayRef(reads).drop_front())
         if (Operation *other = lastUse(read); last->isBeforeInBlock(other))
           last = other;
       builder.setInsertionPointAfter(last);
-      pipe::ReleaseOp::create(builder, loc, lane.channel, use);
+      pipe::ReleaseOp::create(builder, loc, loaded.channel, use);
     }
     load.erase();
   }
@@ -371,12 +372,12 @@ private:
   /// Awaits the stage of `load`. If the load carries the numbers of a found block, the await stands
   /// where the block was found, and its results replace those of the tile.found_block.
   void await(tile::LoadOp load, Value use) {
-    Lane &lane = lanes.find(load.getView())->second;
+    ViewChannel &loaded = viewChannels.find(load.getView())->second;
     tile::FoundBlockOp found = carried.lookup(load);
     OpBuilder builder(found ? found.getOperation() : load.getOperation());
     Location loc = load.getLoc();
     SmallVector<Type> types(found ? 2 : 0, builder.getI32Type());
-    auto awaited = pipe::AwaitOp::create(builder, loc, types, lane.channel, use);
+    auto awaited = pipe::AwaitOp::create(builder, loc, types, loaded.channel, use);
     if (!found)
       return;
     found.getIndex().replaceAllUsesWith(awaited.getResult(0));

@@ -298,7 +298,7 @@ def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
     return_lse, sum_gradients = bool(arguments.return_lse), bool(arguments.sum_gradients)
     if arguments.layout not in ("bhsd", "bshd"):
         raise InvalidArgumentError(
-            f"the layout is {arguments.layout!r}, it must be 'bhsd' or 'bshd'"
+            f"the layout is {arguments.layout!r}, but it must be 'bhsd' or 'bshd'"
         )
     check_tensors(q, k, v)
     reason = why_no_kernel(q)

@@ -31,7 +31,7 @@ tile.kernel @k() {
 
 tile.kernel @k() {
   %b = pipe.alloc : !pipe.buffer<1, [8, 64], bf16>
-  // expected-error @+1 {{expected the buffer whose place is taken to be as large as this one (2048 bytes), got 1024}}
+  // expected-error @+1 {{expected the buffer in `over` to be at least as large as this one (2048 bytes), got 1024}}
   %c = pipe.alloc over %b : !pipe.buffer<1, [8, 64], bf16>, : !pipe.buffer<1, [16, 64], bf16>
 }
 
@@ -112,7 +112,7 @@ tile.kernel @k(%i: i32) {
 
 tile.kernel @k() {
   %t = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
-  // expected-error @+1 {{expected to change the encoding only, got}}
+  // expected-error @+1 {{expected types that differ only in their encoding, got}}
   %u = pipe.convert %t : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
 }
 
@@ -120,7 +120,7 @@ tile.kernel @k() {
 
 tile.kernel @k() {
   %t = tile.constant 0.0 : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>>
-  // expected-error @+1 {{expected to go from #pipe.shared or #pipe.accumulator to #pipe.operand, or with a single row from #pipe.shared to #pipe.columns, got}}
+  // expected-error @+1 {{expected a conversion from #pipe.shared or #pipe.accumulator to #pipe.operand, or of a single row from #pipe.shared to #pipe.columns, got}}
   %u = pipe.convert %t : !tile.tile<[64, 64], bf16, #pipe.operand<warps = 4>> -> !tile.tile<[64, 64], bf16, #pipe.shared>
 }
 
@@ -143,7 +143,7 @@ tile.kernel @k() {
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected at most 504 registers over a thread of each warpgroup, got 512; the kernel would wait for ever}}
+  // expected-error @+1 {{expected at most 504 registers over a thread of each warpgroup, got 512; the kernel would wait forever}}
   pipe.roles producer 32 {
   } consumers 2 240 {
   }
@@ -153,7 +153,7 @@ tile.kernel @k() {
 
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2>
-  // expected-error @+1 {{expected to stand among the producer's, the finder's or the consumers' operations of a pipe.roles}}
+  // expected-error @+1 {{expected to be one of the producer's, the finder's or the consumers' operations of a pipe.roles}}
   pipe.acquire %c[%use] : !pipe.channel<2>
 }
 
@@ -163,7 +163,7 @@ tile.kernel @k(%use: i32) {
   %b = pipe.alloc : !pipe.buffer<2, [64, 64], bf16, panels = true>
   %c = pipe.open : !pipe.channel<2>
   pipe.roles producer 24 {
-    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    // expected-error @+1 {{expected to be one of the consumers' operations of a pipe.roles}}
     pipe.publish %b on %c[%use] : !pipe.buffer<2, [64, 64], bf16, panels = true>, !pipe.channel<2>
   } consumers 2 240 {
   }
@@ -186,7 +186,7 @@ tile.kernel @k(%use: i32) {
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2>
   pipe.roles producer 24 {
-    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    // expected-error @+1 {{expected to be one of the consumers' operations of a pipe.roles}}
     pipe.await %c[%use] : !pipe.channel<2>
   } consumers 2 240 {
   }
@@ -196,7 +196,7 @@ tile.kernel @k(%use: i32) {
 
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2>
-  // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+  // expected-error @+1 {{expected to be one of the consumers' operations of a pipe.roles}}
   pipe.release %c[%use] : !pipe.channel<2>
 }
 
@@ -271,7 +271,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], bf16>) {
   %rows = tile.work : !tile.block<query, 128>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected a stage for each of 2 consumers in a buffer over sums, got '!pipe.buffer<1, [128, 64], bf16, panels = true>'; one warpgroup would write where another one's sums leave}}
+    // expected-error @+1 {{expected one stage for each of 2 consumers in a buffer that shares memory with sums, got '!pipe.buffer<1, [128, 64], bf16, panels = true>'; otherwise one warpgroup would overwrite sums that another one has not stored yet}}
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<1, [128, 64], bf16, panels = true>, !tile.view<[?, ?, ?, 64], bf16>[!tile.block<query, 128>]
   }
 }
@@ -285,7 +285,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 16], bf16>) {
   %rows = tile.work : !tile.block<query, 128>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected sums below whose share for each of 2 consumers is a multiple of 1024 bytes and holds a stage of 8192 bytes from byte 0 on, got '!pipe.buffer<1, [128, 16], f32, panels = true>'}}
+    // expected-error @+1 {{expected the buffer in `over` to hold sums, with a share for each of 2 consumers that is a multiple of 1024 bytes and has room for a stage of 8192 bytes from byte 0 on, got '!pipe.buffer<1, [128, 16], f32, panels = true>'}}
     pipe.empty_out %b to %v[%rows] : !pipe.buffer<2, [64, 16], bf16, panels = true>, !tile.view<[?, ?, ?, 16], bf16>[!tile.block<query, 128>]
   }
 }
@@ -412,7 +412,7 @@ tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2 words = 1>
   pipe.roles producer 24 {
   } consumers 2 240 {
-    // expected-error @+1 {{expected to stand among the producer's or the finder's operations of a pipe.roles}}
+    // expected-error @+1 {{expected to be one of the producer's or the finder's operations of a pipe.roles}}
     pipe.send %use to %c[%use] : !pipe.channel<2 words = 1>
   }
 }
@@ -422,7 +422,7 @@ tile.kernel @k(%use: i32) {
 tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2 words = 1>
   pipe.roles finder {
-    // expected-error @+1 {{expected to stand among the consumers' or the producer's operations of a pipe.roles}}
+    // expected-error @+1 {{expected to be one of the consumers' or the producer's operations of a pipe.roles}}
     %x = pipe.receive %c[%use] : !pipe.channel<2 words = 1> -> i32
   } producer 24 {
   } consumers 2 240 {
@@ -433,7 +433,7 @@ tile.kernel @k(%use: i32) {
 
 tile.kernel @k() {
   pipe.roles producer 24 {
-    // expected-error @+1 {{expected to stand among the consumers' operations of a pipe.roles}}
+    // expected-error @+1 {{expected to be one of the consumers' operations of a pipe.roles}}
     pipe.drain
   } consumers 2 240 {
   }
@@ -485,7 +485,7 @@ tile.kernel @k(%test: i1) {
 tile.kernel @k() {
   %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
   %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
-  // expected-error @+1 {{expected to take a product in flight and to give it as it is, got}}
+  // expected-error @+1 {{expected a source in flight and a result of the same type that is not in flight, got}}
   %x = pipe.dot_wait %c pending 0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 }
 
@@ -505,7 +505,7 @@ tile.kernel @k() {
   %a = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.shared>
   %c = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
   %s = pipe.dot_start %a, %a plus %c : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
-  // expected-error @+1 {{expected at least 1 products started after the one awaited, got 0; it could still be in flight}}
+  // expected-error @+1 {{expected at least 1 products to be started after the awaited one, got 0; it could still be in flight}}
   %x = pipe.dot_wait %s pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
 }
 
@@ -513,7 +513,7 @@ tile.kernel @k() {
 
 tile.kernel @k(%v: !tile.view<[?, ?, ?], f32>, %i: i32) {
   %x = tile.read %v[%i, %i, %i] : !tile.view<[?, ?, ?], f32> -> f32
-  // expected-error @+1 {{expected to be the first operation of a tile.kernel: what stands before it could touch what an earlier launch still reads or writes}}
+  // expected-error @+1 {{expected to be the first operation of a tile.kernel: an operation before it could access memory that an earlier launch still reads or writes}}
   pipe.await_launch
 }
 
@@ -530,7 +530,7 @@ tile.kernel @k(%test: i1) {
 
 tile.kernel @k(%test: i1) {
   scf.if %test {
-    // expected-error @+1 {{expected to stand in the body of a tile.kernel, where all threads come by, got scf.if around it}}
+    // expected-error @+1 {{expected to be directly in the body of a tile.kernel, which all threads execute, got the parent scf.if}}
     pipe.release_launch
   }
 }
@@ -540,7 +540,7 @@ tile.kernel @k(%test: i1) {
 // tile.leave must stand before the roles: otherwise producer and consumers would have to decide separately, and no check could prove that both leave.
 tile.kernel @leaves_in_a_role(%none: i1) {
   pipe.roles producer 40 {
-    // expected-error @+1 {{expected to stand in the kernel itself, got 'pipe.roles' around it}}
+    // expected-error @+1 {{expected to be directly in the body of a tile.kernel, got the parent 'pipe.roles'}}
     tile.leave if %none
   } consumers 1 232 {
   }

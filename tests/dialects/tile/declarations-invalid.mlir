@@ -1,47 +1,47 @@
 // One case for each constraint of the tile dialect's types, of a kernel's arguments and of schedules.
 // RUN: tesela-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @+1 {{a tile has one or two extents, this one has 3}}
+// expected-error @+1 {{expected a tile with one or two extents, got 3}}
 tile.kernel @k(%x: !tile.tile<[1, 2, 3], f32>) {}
 
 // -----
 
-// expected-error @+1 {{an extent of a tile is positive, this one is 0}}
+// expected-error @+1 {{expected a tile with positive extents, got the extent 0}}
 tile.kernel @k(%x: !tile.tile<[0], f32>) {}
 
 // -----
 
-// expected-error @+1 {{an extent of a tile is known when the kernel is compiled; '?' is for views only}}
+// expected-error @+1 {{expected a tile whose extents are known when the kernel is compiled; only views may have the extent '?'}}
 tile.kernel @k(%x: !tile.tile<[?], f32>) {}
 
 // -----
 
-// expected-error @+1 {{a tile holds floats, integers or a parameter's type, not 'index'}}
+// expected-error @+1 {{expected a tile of floats, integers or a parameter's type, got 'index'}}
 tile.kernel @k(%x: !tile.tile<[4], index>) {}
 
 // -----
 
-// expected-error @+1 {{a view holds floats, integers or a parameter's type, not 'index'}}
+// expected-error @+1 {{expected a view of floats, integers or a parameter's type, got 'index'}}
 tile.kernel @k(%x: !tile.view<[?], index>) {}
 
 // -----
 
-// expected-error @+1 {{the axis of a block is 'query' or 'key', not 'row'}}
+// expected-error @+1 {{expected the axis 'query' or 'key' of a block, got 'row'}}
 tile.kernel @k(%x: !tile.block<row, 4>) {}
 
 // -----
 
-// expected-error @+1 {{the heads of a block are 1 or more, known when the kernel is compiled}}
+// expected-error @+1 {{expected a number of heads of at least 1 that is known when the kernel is compiled}}
 tile.kernel @k(%x: !tile.block<query, 64, 0>) {}
 
 // -----
 
-// expected-error @+1 {{a block of keys has one head, not several}}
+// expected-error @+1 {{expected one head in a block of keys, got several}}
 tile.kernel @k(%x: !tile.block<key, 64, 4>) {}
 
 // -----
 
-// expected-error @+1 {{the heads that share 48 rows are a power of two that divides them, not 12}}
+// expected-error @+1 {{expected the number of heads that share 48 rows to be a power of two that divides the number of rows, got 12}}
 tile.kernel @k(%x: !tile.block<query, 48, 12>) {}
 
 // -----
@@ -51,17 +51,17 @@ tile.kernel @k(%x: !tile.tile<[*], f32>) {}
 
 // -----
 
-// expected-error @+1 {{the role of an argument is in, out, optional or workspace, not 'inout'}}
+// expected-error @+1 {{expected the role in, out, optional or workspace, got 'inout'}}
 tile.kernel @k(inout %x: !tile.view<[B, H, Sq, 64], f32>) {}
 
 // -----
 
-// expected-error @+1 {{argument 'scale' has the role 'in', which views of the kernel's own have; leave it out of scalars}}
+// expected-error @+1 {{argument 'scale' has the role 'in', but only the kernel's own views have roles; remove the role from scalars}}
 tile.kernel @k(in %scale: f32) {}
 
 // -----
 
-// expected-error @+1 {{argument '$t' has the role 'in', which views of the kernel's own have; leave it out of captured tensors}}
+// expected-error @+1 {{argument '$t' has the role 'in', but only the kernel's own views have roles; remove the role from captured tensors}}
 tile.kernel @k(in %$t: !tile.view<[B], f32>) {}
 
 // -----
@@ -81,12 +81,12 @@ tile.kernel @k<Sk>() {}
 
 // -----
 
-// expected-error @+1 {{argument 'o' is optional and of rank 4, expected rank 3: one number a row, which a launch may leave out}}
+// expected-error @+1 {{argument 'o' is optional and has rank 4, expected rank 3: only a view with one number for each row may be optional}}
 tile.kernel @k(optional %o: !tile.view<[B, H, Sq, 64], f32>) {}
 
 // -----
 
-// expected-error @+1 {{argument 'w' is a workspace with an extent '?', expected extents that say how large it is; name extents of the launch}}
+// expected-error @+1 {{argument 'w' is a workspace with the extent '?', but its size must be known at the launch; use extents of the launch}}
 tile.kernel @k(workspace %w: !tile.view<[B, H, ?, 64], f32>) {}
 
 // -----
@@ -125,7 +125,7 @@ tile.kernel @k(in %x: !tile.view<[B, H, Sq], f32, dense>) {}
 
 // -----
 
-// expected-error @+1 {{'tile.kernel' op two arguments are named "q"; names are unique}}
+// expected-error @+1 {{'tile.kernel' op two arguments are named "q"; rename one}}
 "tile.kernel"() ({
 ^body(%x: f32, %y: f32):
   "tile.return"() : () -> ()
@@ -138,13 +138,13 @@ tile.kernel @k() attributes {extent = #tile.extent<4>} {}
 
 // -----
 
-// expected-error@+1 {{'block_k' is no choice of a schedule; the choices are block_m, block_n, stages}}
+// expected-error@+1 {{'block_k' is not a field of a schedule; the fields are block_m, block_n, stages}}
 tile.kernel @unknown_choice() attributes {schedule = #tile.schedule<block_m = 64, block_k = 16>} {
 }
 
 // -----
 
-// expected-error@+1 {{stages is a whole number from 1 to 4096, not '0'}}
+// expected-error@+1 {{stages must be a whole number from 1 to 4096, not '0'}}
 tile.kernel @no_stage() attributes {schedule = #tile.schedule<block_m = 64, block_n = 16, stages = 0>} {
 }
 

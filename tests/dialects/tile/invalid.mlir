@@ -25,7 +25,7 @@ tile.kernel @k(in %x: !tile.view<[1, H, ?, 64], f32>, %n: i32) {
 // -----
 
 tile.kernel @k(in %x: !tile.view<[?, H, ?, 64], f32>, in %t: !tile.view<[B, ?], i32>, %b: i32) {
-  // expected-error @+1 {{expected pages of a known number of rows, one at least, got '!tile.view<[?, H, ?, 64], f32>'; bind page}}
+  // expected-error @+1 {{expected pages with a constant number of rows, at least one, got '!tile.view<[?, H, ?, 64], f32>'; bind the parameter `page`}}
   %y = tile.paged %x by %t[%b] : !tile.view<[?, H, ?, 64], f32>, !tile.view<[B, ?], i32> -> !tile.view<[B, H, Sk, 64], f32>
 }
 
@@ -46,7 +46,7 @@ tile.kernel @k(in %x: !tile.view<[?, H, 16], f32>, in %t: !tile.view<[B, ?], i32
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{the extents of a launch are B, H, Hkv, Sq and Sk, not "S"}}
+  // expected-error @+1 {{expected one of the extents B, H, Hkv, Sq and Sk of a launch, got "S"}}
   %s = tile.extent "S"
 }
 
@@ -62,7 +62,7 @@ tile.kernel @k(%v: !tile.view<[?, ?], f32>) {
 
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>) {
   %b = tile.work : !tile.block<query, 8>
-  // expected-error @+1 {{the tile of this block of the view: expected at least the view's 64 columns, got 32}}
+  // expected-error @+1 {{the tile for this block of the view: expected at least the view's 64 columns, got 32}}
   %x = tile.load %v[%b] : !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 8>] -> !tile.tile<[8, 32], f32>
 }
 
@@ -71,7 +71,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>) {
 tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>, %i: i32) {
   %b = tile.work : !tile.block<query, 8>
   %columns = tile.block %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
-  // expected-error @+1 {{the tile of this block of the view: expected extents 8 x 16, got 8 x 64}}
+  // expected-error @+1 {{the tile for this block of the view: expected extents 8 x 16, got 8 x 64}}
   %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?, 64], f32>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 64], f32>
 }
 
@@ -80,7 +80,7 @@ tile.kernel @k(%v: !tile.view<[?, ?, ?, 64], f32>, %i: i32) {
 tile.kernel @k(%v: !tile.view<[?, ?, ?], f32, contiguous>, %i: i32) {
   %b = tile.work : !tile.block<query, 8>
   %columns = tile.block %i of %b : !tile.block<query, 8> -> !tile.block<key, 16>
-  // expected-error @+1 {{expected a view [batch, head, position, D] of which to take columns, got '!tile.view<[?, ?, ?], f32, contiguous>'}}
+  // expected-error @+1 {{expected a view [batch, head, position, D], because only some columns are accessed, got '!tile.view<[?, ?, ?], f32, contiguous>'}}
   %x = tile.load %v[%b, %columns] : !tile.view<[?, ?, ?], f32, contiguous>[!tile.block<query, 8>, !tile.block<key, 16>] -> !tile.tile<[8, 16], f32>
 }
 
@@ -110,7 +110,7 @@ tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
 // -----
 
 tile.kernel @k(%v: !tile.view<[?], i8>, %i: i32) {
-  // expected-error @+1 {{expected an element 'i32', as those of '!tile.view<[?], i8>' come, got 'f32'}}
+  // expected-error @+1 {{expected an element of type 'i32', as read from '!tile.view<[?], i8>', got 'f32'}}
   %x = tile.read %v[%i] : !tile.view<[?], i8> -> f32
 }
 
@@ -360,7 +360,7 @@ tile.kernel @k() {
 
 tile.kernel @k(%found: !tile.found_blocks<32, query>) {
   %rows = tile.work : !tile.block<query, 64>
-  // expected-error @+1 {{expected found blocks '!tile.found_blocks<32>' as the loop goes over '!tile.block<key, 32>', got '!tile.found_blocks<32, query>'}}
+  // expected-error @+1 {{expected found blocks of the type '!tile.found_blocks<32>', because the loop goes over '!tile.block<key, 32>', got '!tile.found_blocks<32, query>'}}
   "tile.blocks"(%rows, %found) <{operandSegmentSizes = array<i32: 1, 0, 0, 0, 1, 0>}> ({
   ^body(%keys: !tile.block<key, 32>, %partial: i1):
     "tile.yield"() : () -> ()
@@ -436,7 +436,7 @@ tile.kernel @k(%v: !tile.view<[?, ?], f32>) {
 // -----
 
 tile.kernel @k(%v: !tile.view<[?, ?], f32>, %i: i32) {
-  // expected-error @+1 {{expected 2 low and high ends and as many numbers within, got 2 and 1}}
+  // expected-error @+1 {{expected 2 low ends and as many numbers in `within`, got 2 and 1}}
   %a, %z = tile.bounds %v[%i, %i] to [%i, %i] within [1] : !tile.view<[?, ?], f32> -> f32
 }
 
@@ -516,7 +516,7 @@ tile.kernel @half_a_part(%part: i32) {
 tile.kernel @columns_of_a_row(%v: !tile.view<[?, ?, ?, 72], f32>) {
   %b = tile.work : !tile.block<query, 1>
   %x = tile.constant 0.0 : !tile.tile<[64], f32>
-  // expected-error @+1 {{the tile of this block of one row: expected at least the view's 72 columns, got 64}}
+  // expected-error @+1 {{the tile for this block of one row: expected at least the view's 72 columns, got 64}}
   tile.store %x, %v[%b] : !tile.tile<[64], f32>, !tile.view<[?, ?, ?, 72], f32>[!tile.block<query, 1>]
 }
 
@@ -547,7 +547,7 @@ tile.kernel @dropout_of_one_axis(%i: i32) {
 
 tile.kernel @k(%none: i1) {
   scf.if %none {
-    // expected-error @+1 {{expected to stand in the kernel itself, got 'scf.if' around it: leave before loops and branches, or put what is left out into a branch}}
+    // expected-error @+1 {{expected to be directly in the body of a tile.kernel, got the parent 'scf.if': place it before loops and branches, or put the operations to be skipped into a branch}}
     tile.leave if %none
   }
 }

@@ -313,7 +313,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
     %t = pipe.slot %b[%stage] : !pipe.buffer<2, [64, 64], f16, panels = true> -> !tile.tile<[64, 64], f16, #pipe.shared>
     %s = tile.dot %t, %t transposed plus %none : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
     %f = pipe.dot_start %t, %t transposed plus %s : (!tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>>
-    // expected-error @+1 {{expected at least 1 products started after the one awaited, got 0; it could still be in flight}}
+    // expected-error @+1 {{expected at least 1 products to be started after the awaited one, got 0; it could still be in flight}}
     %g = pipe.dot_wait %f pending 1 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4, in_flight = true>> -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
     pipe.release %c[%zero] : !pipe.channel<2>
   }
@@ -323,7 +323,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
 
 // C6: more registers than the warpgroups entered with.
 tile.kernel @k() {
-  // expected-error @+1 {{expected at most 504 registers over a thread of each warpgroup, got 536; the kernel would wait for ever}}
+  // expected-error @+1 {{expected at most 504 registers over a thread of each warpgroup, got 536; the kernel would wait forever}}
   pipe.roles producer 56 {
   } consumers 2 240 {
   }

@@ -30,7 +30,9 @@ CLI::Validator byteSize() {
                 return "";
             } catch (const CLI::Error &) {
             }
-            return fmt::format("'{}' is no size: give bytes, or 500K, 200M, 2G", given);
+            return fmt::format(
+                "'{}' is not a size: give a number of bytes, or for example 500K, 200M or 2G",
+                given);
           },
           ""};
 }

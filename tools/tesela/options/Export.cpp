@@ -21,8 +21,9 @@ Examples
 
 /// A bundle is made for targets that are named, since the GPU of this machine need not be one.
 std::string checkExportTarget(const std::string &name) {
-  return name == "auto" ? "'auto' is no target of a bundle: give host, or sm_NN such as sm_80"
-                        : checkTarget(name);
+  return name == "auto"
+             ? "a bundle cannot have the target 'auto': give host, or sm_NN such as sm_80"
+             : checkTarget(name);
 }
 
 } // namespace

@@ -13,13 +13,13 @@ namespace {
 
 CLI::Validator elementTypeName() { return silent(CLI::IsMember({"bf16", "f16", "f32"})); }
 
-/// The compiler has the exact limits and a remedy. This refuses only what is no head dimension at
-/// all, so that the message names the option.
+/// The compiler has the exact limits and a remedy. This refuses only what is not a head dimension
+/// at all, so that the message names the option.
 CLI::Validator headDimension() {
   return {[](const std::string &text) -> std::string {
             if (CLI::Range(int64_t(1), int64_t(576))(text).empty())
               return "";
-            return fmt::format("'{}' is no head dimension: give a multiple of 8 from 8 to 576",
+            return fmt::format("'{}' is not a head dimension: give a multiple of 8 from 8 to 576",
                                text);
           },
           ""};
@@ -45,7 +45,7 @@ std::string checkTarget(const std::string &name) {
             name.find_first_not_of("0123456789", 3) == std::string::npos;
   if (sm || name == "auto" || name == "host")
     return "";
-  return fmt::format("'{}' is no target: give auto, host, or sm_NN such as sm_80", name);
+  return fmt::format("'{}' is not a target: give auto, host, or sm_NN such as sm_80", name);
 }
 
 void addAlgorithm(CLI::App *command, std::string &algorithm, std::vector<std::string> &bindings) {
