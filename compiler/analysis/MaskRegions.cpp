@@ -56,7 +56,8 @@ public:
 private:
   static Union everything() { return {Region()}; }
   Union asRest(Value condition, bool negated);
-  Union all(Union a, Value left, bool leftNegated, Union b, Value right, bool rightNegated);
+  Union all(const Union &a, Value left, bool leftNegated, const Union &b, Value right,
+            bool rightNegated);
   static std::optional<Union> either(std::optional<Union> a, std::optional<Union> b);
   std::optional<Union> both(std::optional<Union> a, std::optional<Union> b);
   std::optional<Union> compare(arith::CmpIOp op, bool negated);
@@ -120,7 +121,8 @@ std::optional<Union> Cover::either(std::optional<Union> a, std::optional<Union> 
 }
 
 /// The regions of left && right. If there are too many, the side with more regions becomes a rest.
-Union Cover::all(Union a, Value left, bool leftNegated, Union b, Value right, bool rightNegated) {
+Union Cover::all(const Union &a, Value left, bool leftNegated, const Union &b, Value right,
+                 bool rightNegated) {
   if (std::optional<Union> result = conjunction(a, b))
     return *result;
   if (a.size() < b.size())

@@ -67,6 +67,8 @@ struct FloatArithmetic {
   I selectInt(B c, I a, I b) { return c ? a : b; }
 };
 
+// Values are copied: they are numbers, except in the oracle, which writes a text once.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 namespace exact_math {
 
 /// 1.5 * 2^23. Adding it rounds an f32 below 2^22 to an integer, and the low bits
@@ -232,6 +234,7 @@ template <class A> typename A::F exactSin(A &a, typename A::F x) {
 template <class A> typename A::F exactCos(A &a, typename A::F x) {
   return exact_math::sinOfQuarters(a, x, 1);
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 } // namespace tesela
 

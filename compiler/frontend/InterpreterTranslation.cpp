@@ -33,7 +33,7 @@ static int32_t extentOf(const Extents &extents, int32_t extent) {
 }
 
 static Status checkBinding(const Parameter &parameter, const Binding &binding) {
-  auto invalid = [&](std::string message) {
+  auto invalid = [&](const std::string &message) {
     return Error(Code::invalidArgument, "parameter '" + parameter.name + "' " + message);
   };
   if (!parameter.isCapture) {

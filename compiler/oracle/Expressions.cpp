@@ -123,6 +123,8 @@ struct TextArithmetic {
     return {"(int)" + std::to_string(static_cast<uint32_t>(value)) + "u"};
   }
 
+  // Values are copied, because ExactMath.h calls these functions with numbers too.
+  // NOLINTBEGIN(performance-unnecessary-value-param)
   F add(F a, F b) { return real("add(" + a.name + ", " + b.name + ")"); }
   F subtract(F a, F b) { return real("subtract(" + a.name + ", " + b.name + ")"); }
   F multiply(F a, F b) { return real("multiply(" + a.name + ", " + b.name + ")"); }
@@ -146,6 +148,7 @@ struct TextArithmetic {
   B isNaN(F a) { return truth(a.name + " != " + a.name); }
   F select(B c, F a, F b) { return real(c.name + " ? " + a.name + " : " + b.name); }
   I selectInt(B c, I a, I b) { return whole(c.name + " ? " + a.name + " : " + b.name); }
+  // NOLINTEND(performance-unnecessary-value-param)
 };
 
 std::string exactFunction(const char *name,

@@ -116,6 +116,7 @@ template <typename Visit> void forEach(const std::vector<Axis> &axes, Visit visi
   std::vector<size_t> index(axes.size(), 0);
   while (true) {
     std::vector<std::string> values;
+    values.reserve(axes.size());
     for (size_t i = 0; i < axes.size(); ++i)
       values.push_back(axes[i][index[i]]);
     visit(fmt::format("{}", fmt::join(values, ", ")));
@@ -162,7 +163,7 @@ Result<std::vector<Schedule>> legalSchedules(const KernelSpecification &specific
     asked.schedule = mergedOverrides(overrides, specification.schedule);
     Result<Schedule> schedule = chooseSchedule(asked, variant);
     if (schedule && known.insert(schedule->pinnedText()).second)
-      schedules.push_back(std::move(*schedule));
+      schedules.push_back(*schedule);
   };
   forEach(space.blocks, [&](const std::string &blocks) {
     add(blocks);

@@ -12,7 +12,7 @@
 
 namespace tesela {
 
-static Error reject(std::string message) {
+static Error reject(const std::string &message) {
   return Error(Code::invalidArgument, "schedule: " + message);
 }
 

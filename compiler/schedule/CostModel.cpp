@@ -275,6 +275,7 @@ double predictedMilliseconds(const Schedule &schedule, const CostedLaunch &launc
   HostCycles cycles(schedule, launch);
   double full = cycles.tile(false), partial = cycles.tile(true), item = cycles.item();
   std::vector<double> times;
+  times.reserve(rows.size());
   for (const RowTiles &row : rows)
     times.push_back(item + double(row.full) * full + double(row.partial) * partial);
   double clocks =

@@ -152,6 +152,7 @@ Result<ElementType> elementType(int type) {
 
 std::vector<tesela_stage> stagesOf(const std::vector<std::pair<std::string, double>> &stages) {
   std::vector<tesela_stage> result;
+  result.reserve(stages.size());
   for (const auto &[name, milliseconds] : stages)
     result.push_back({name.c_str(), milliseconds});
   return result;

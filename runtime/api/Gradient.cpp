@@ -19,6 +19,7 @@ Result<VariantGradient> variantGradient(std::string_view text, std::string_view 
   if (Status status = work.mayBegin(); !status)
     return status.error();
   std::vector<ConstantValue> values;
+  values.reserve(constants.size());
   for (const ScalarArgument &constant : constants)
     values.push_back({constant.name, constant.value});
   Result<Variant> variant = parseVariant(text, file, values);

@@ -112,6 +112,7 @@ std::vector<ScalarArgument> dropoutScalars(double probability, uint64_t seed, ui
   // The scalars of the first query and key keep their defaults, because kernels of older bundles
   // know only these five.
   std::vector<Parameter> parameters = dropoutParameters();
+  scalars.reserve(std::size(values));
   for (size_t number = 0; number < std::size(values); ++number)
     scalars.push_back({parameters[number].name, values[number]});
   return scalars;

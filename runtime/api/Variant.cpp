@@ -49,6 +49,7 @@ void useTemplateFolder(const std::string &folder) {
 
 std::vector<ConstantValue> constantsOf(const KernelOptions &options) {
   std::vector<ConstantValue> constants;
+  constants.reserve(options.constants.size());
   for (const ScalarArgument &constant : options.constants)
     constants.push_back({constant.name, constant.value});
   return constants;

@@ -9,6 +9,7 @@
 #include "system/File.h"
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -101,7 +102,9 @@ Resources parseResources(std::string_view log) {
     size_t begin = at;
     while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9')
       --begin;
-    return std::atoi(std::string(line.substr(begin, at - begin)).c_str());
+    int number = 0;
+    std::from_chars(line.data() + begin, line.data() + at, number);
+    return number;
   };
   Resources resources;
   for (size_t begin = 0; begin < log.size();) {
@@ -163,6 +166,7 @@ static Result<std::optional<int>> waitForProcess(pid_t process, const RequestLim
 static Result<std::optional<int>> runProgram(std::vector<std::string> arguments,
                                              const std::string &log, const RequestLimits &limits) {
   std::vector<char *> pointers;
+  pointers.reserve(arguments.size() + 1);
   for (std::string &argument : arguments)
     pointers.push_back(argument.data());
   pointers.push_back(nullptr);

@@ -53,6 +53,7 @@ public:
   }
   /// Keeps `kept` as long as the graph of `use`, its copies and its instances exist. A thread of
   /// Tesela then releases it. Only GPUs have graphs.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): the GPU's function keeps it
   virtual Status keepForGraph(const StreamUse &use, std::shared_ptr<const void> kept) const {
     return Error(Code::defect, "the launch is captured into a graph, which only a GPU has");
   }

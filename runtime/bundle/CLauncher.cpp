@@ -216,6 +216,7 @@ Result<std::vector<TextFile>> makeCLauncher(const std::string &name, const std::
                            "the parameter '" + parameter.name + "', whose name is not valid in C");
   MemberNames names = memberNames(any.tensors, any.parameters, name);
   std::vector<const Artifact *> artifacts;
+  artifacts.reserve(targets.size());
   for (const CLauncherTarget &target : targets)
     artifacts.push_back(target.artifact);
   const std::vector<int> asked = askedExtents(artifacts);

@@ -239,6 +239,7 @@ private:
     text += "  extents x = c->x;\n  int64_t items;\n  int status;\n";
     if (!launch.extents.empty()) {
       std::vector<std::string> extents;
+      extents.reserve(launch.extents.size());
       for (const Expression &each : launch.extents)
         extents.push_back(expression(each, "c->x."));
       text += fmt::format(

@@ -97,7 +97,7 @@ Result<std::vector<CacheFile>> CacheFolder::files() const {
 
 std::vector<CacheFile> CacheFolder::filesBeside(const std::string &key) const {
   std::vector<CacheFile> files;
-  addFiles(formatFolder() + "/" + partOf(key), files);
+  (void)addFiles(formatFolder() + "/" + partOf(key), files); // none if the folder cannot be read
   return files;
 }
 

@@ -93,7 +93,7 @@ Status keepForGraph(const DriverApi &api, CUgraph_st *graph, Kept kept) {
           "cuUserObjectCreate");
       !status)
     return status;
-  owned.release(); // the user object owns it now
+  (void)owned.release(); // the user object owns it now
   Status status = api.check(api.cuGraphRetainUserObject(graph, object, 1, graphTakesReference),
                             "cuGraphRetainUserObject");
   if (!status)

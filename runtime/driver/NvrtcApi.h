@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-struct _nvrtcProgram; // as in nvrtc.h
+struct _nvrtcProgram; // NOLINT(bugprone-reserved-identifier): the name in nvrtc.h
 
 namespace tesela::cuda {
 

@@ -135,7 +135,7 @@ Status ThreadPool::Workers::run(int64_t itemCount, size_t bytes, const Work &fun
   std::unique_lock lock(mutex);
   finished.wait(lock, [&] { return busy == 0; });
   work = nullptr;
-  working -= uint64_t(1 + granted);
+  working -= 1 + uint64_t(granted);
   return failure;
 }
 

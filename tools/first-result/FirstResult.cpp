@@ -215,9 +215,11 @@ Result<Steps> runOnce(const Options &options) {
 /// Runs `command` as a process of its own, and gives the steps that it prints.
 Result<Steps> runAnew(const std::string &command) {
   std::string line = fmt::format("exec {} --started {}", command, now());
+  // NOLINTNEXTLINE(bugprone-command-processor): the command is this program's own
   std::unique_ptr<FILE, int (*)(FILE *)> output(popen(line.c_str(), "r"), pclose);
   Steps steps{};
   for (double &step : steps)
+    // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): the program printed it
     if (!output || std::fscanf(output.get(), "%lf", &step) != 1)
       return Error(Code::defect, fmt::format("'{}' gave no times", line));
   return steps;

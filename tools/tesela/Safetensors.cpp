@@ -124,6 +124,7 @@ static Result<SafetensorsFile::Entry> parseEntry(const std::string &name, const 
 static Status checkTiling(const std::map<std::string, SafetensorsFile::Entry> &entries,
                           uint64_t dataBytes) {
   std::vector<std::pair<const std::string *, const SafetensorsFile::Entry *>> order;
+  order.reserve(entries.size());
   for (const auto &[name, entry] : entries)
     order.emplace_back(&name, &entry);
   std::sort(order.begin(), order.end(), [](const auto &a, const auto &b) {

@@ -153,7 +153,7 @@ Expression workItems(tile::KernelOp kernel) {
   kernel.walk([&](tile::WorkOp work) { block = work.getBlock().getType(); });
   kernel.walk([&](tile::WorkSlotsOp work) {
     block = work.getBlock().getType();
-    workers = *tile::staticExtent(work.getWorkers());
+    workers = tile::staticExtent(work.getWorkers());
   });
   bool isOfKeys = block.getAxis() == tile::Axis::Key;
   std::string packs = isOfKeys ? "Hkv" : "H";

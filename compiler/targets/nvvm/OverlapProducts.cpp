@@ -237,7 +237,7 @@ struct PipeOverlapProducts : impl::PipeOverlapProductsBase<PipeOverlapProducts> 
     unsigned count = rotated.getNumResults();
     Value total = tile::DotOp::create(
         builder, loc, products.last.getType(), rotated.getResult(count - 2), right,
-        rotated.getResult(count - 1), products.last.getTransposed(), /*again=*/false);
+        rotated.getResult(count - 1), /*left_transposed=*/false, products.last.getTransposed());
     for (unsigned index = 0, result = 0; index < loop.getNumResults(); ++index)
       loop.getResult(index).replaceAllUsesWith(index == carried ? total
                                                                 : rotated.getResult(result++));

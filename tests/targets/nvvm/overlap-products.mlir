@@ -107,6 +107,38 @@ tile.kernel @zero(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
 
 // -----
 
+// Behind the loop too, the right operand of the last product is transposed if it is in the loop.
+// CHECK-LABEL: tile.kernel @transposed
+tile.kernel @transposed(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
+                        %v: !tile.view<[?, ?, ?, 64], f16>, %low: i32, %high: i32, %one: i32)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 1.0 : !tile.tile<[64, 64], f32>
+  %O0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  // CHECK: %[[R:.*]]:2 = scf.for
+  // CHECK: pipe.dot_start %{{.*}}, %{{.*}} transposed plus
+  // CHECK: pipe.dot_start %{{.*}}, %{{.*}} transposed plus
+  // CHECK: scf.yield
+  // CHECK: tile.dot %[[R]]#0, %{{.*}} transposed plus %[[R]]#1
+  %O = scf.for %j = %low to %high step %one iter_args(%O1 = %O0) -> (!tile.tile<[64, 64], f32>) : i32 {
+    %keys = tile.block %j of %rows : !tile.block<query, 64> -> !tile.block<key, 64>
+    %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    %T = tile.map %O1, %S : (!tile.tile<[64, 64], f32>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32> {
+    ^bb0(%a: f32, %b: f32, %row: i32, %column: i32):
+      %y = arith.mulf %a, %b : f32
+      tile.yield %y : f32
+    }
+    %P = tile.convert %S : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+    %V = tile.load %v[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+    %O2 = tile.dot %P, %V transposed plus %T : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    scf.yield %O2 : !tile.tile<[64, 64], f32>
+  } {tile.drops_empty}
+}
+
+// -----
+
 // What is added to zeros is not lost.
 // CHECK-LABEL: tile.kernel @bias
 tile.kernel @bias(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
