@@ -89,12 +89,12 @@ protected:
 TEST_F(InvalidTemplate, OneWhoseExtentsClashIsASentence) {
   write("forward.mlir", "!tile.tile<[block_n, padded_v], input>",
         "!tile.tile<[block_n, padded_qk], input>");
-  expectSentence("the tile of this block of the view: expected at least the view's 128 columns");
+  expectSentence("the tile for this block of the view: expected at least the view's 128 columns");
 }
 
 TEST_F(InvalidTemplate, OneWithEmptyTilesIsASentence) {
   write("forward.mlir", "padded_qk]", "padded_qk + -64]");
-  expectSentence("an extent of a tile is positive, this one is 0");
+  expectSentence("expected a tile with positive extents, got the extent 0");
 }
 
 TEST_F(InvalidTemplate, OneWhoseElementsClashIsASentence) {

@@ -296,7 +296,7 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   expect(with({"colums=64"}), "the template 'matmul' has no parameter 'colums' to bind; it has "
                               "columns");
   expect(with({"columns=64", "input=f16"}), "the parameter 'input' is set by the kernel's options");
-  expect(with({"columns=0"}), "an extent of a tile is positive, this one is 0");
+  expect(with({"columns=0"}), "expected a tile with positive extents, got the extent 0");
   options.algorithm = "product";
   expect(refusal(options),
          "there is no template 'product'; there are backward, backward_fused, "

@@ -271,8 +271,8 @@ LogicalResult Run::run(scf::IfOp branch) {
   });
   if (found)
     return found->emitOpError()
-           << "expected to stand in no branch that depends on values, where it "
-              "may not run while others count on it; move it out";
+           << "expected an op outside of branches on values that are not known, "
+              "got one inside; other roles count on it, so move it out";
   for (Region *region : {&branch.getThenRegion(), &branch.getElseRegion()})
     if (!region->empty() && failed(run(region->front())))
       return failure();

@@ -42,8 +42,8 @@ static LogicalResult checkBranch(Operation *op) {
         !isa<pipe::WriteOp, pipe::EmptyOutOp, pipe::AddOutOp, pipe::DrainOp, pipe::BarrierOp,
              pipe::OpenTurnsOp, pipe::BeginTurnOp, pipe::EndTurnOp>(inner))
       return WalkResult::advance();
-    inner->emitOpError() << "expected to stand in no branch, where it may not run while others "
-                            "count on it; move it out";
+    inner->emitOpError() << "expected an op outside of branches, got one inside; other roles "
+                            "count on it, so move it out";
     return WalkResult::interrupt();
   });
   return failure(found.wasInterrupted());

@@ -475,7 +475,7 @@ tile.kernel @branch(%high: i32, %some: i1) {
   pipe.roles producer 56 {
   } consumers 1 256 {
     scf.if %some {
-      // expected-error @+1 {{expected to stand in no branch that depends on values, where it may not run while others count on it; move it out}}
+      // expected-error @+1 {{expected an op outside of branches on values that are not known, got one inside; other roles count on it, so move it out}}
       pipe.barrier
     }
   }

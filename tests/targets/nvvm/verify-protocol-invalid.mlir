@@ -236,7 +236,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>, %some: i1) {
   } consumers 1 256 {
     pipe.await %c[%zero] : !pipe.channel<2>
     scf.if %some {
-      // expected-error @+1 {{expected to stand in no branch, where it may not run while others count on it; move it out}}
+      // expected-error @+1 {{expected an op outside of branches, got one inside; other roles count on it, so move it out}}
       pipe.release %c[%zero] : !pipe.channel<2>
     }
   }
@@ -258,7 +258,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>, %some: i1) {
   } consumers 1 256 {
     pipe.await %c[%zero] : !pipe.channel<2>
     scf.if %some {
-      // expected-error @+1 {{expected to stand in no branch, where it may not run while others count on it; move it out}}
+      // expected-error @+1 {{expected an op outside of branches, got one inside; other roles count on it, so move it out}}
       pipe.barrier
     }
     pipe.release %c[%zero] : !pipe.channel<2>
