@@ -225,6 +225,10 @@ def test_pending_negation() -> None:
 
 def test_mistakes() -> None:
     q, k, v = inputs()
+    with pytest.raises(
+        tesela.UnsupportedError, match=r"k's elements are torch.float64, q's are torch.float32"
+    ):
+        tesela.attention(q, k.double(), v)
     with pytest.raises(tesela.InvalidArgumentError, match="four axes"):
         tesela.attention(q[0], k, v)
     with pytest.raises(tesela.InvalidArgumentError, match="four axes"):

@@ -116,6 +116,17 @@ def check_tensors(q: Any, k: Any, v: Any) -> None:
             )
 
 
+def _other_type(q: Tensor, k: Tensor, v: Tensor) -> str | None:
+    """A message if k or v has other elements than q, otherwise None."""
+    for name, tensor in (("k", k), ("v", v)):
+        if tensor.dtype != q.dtype:
+            return (
+                f"{name}'s elements are {tensor.dtype}, q's are {q.dtype}: convert {name}, so that "
+                "q, k and v have one type"
+            )
+    return None
+
+
 def new_output(q: Tensor, head_dim_v: int) -> Tensor:
     """A tensor for the result without gaps. Its axes have the order of q's axes in memory."""
     first, second, third, _ = q.shape
@@ -142,5 +153,9 @@ def launch(
     results = _launch(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)
     if results is None:
         check_tensors(q, k, v)
-        raise UnsupportedError(why_no_kernel(q) or "q, k and v must be dense tensors: convert them")
+        raise UnsupportedError(
+            why_no_kernel(q)
+            or _other_type(q, k, v)
+            or "q, k and v must be dense tensors: convert them"
+        )
     return results
