@@ -123,10 +123,12 @@ class TidyTest(unittest.TestCase):
         self.write()
         done = self.tidy()
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn(
-            "this clone has no earlier commit, so every file counts as changed", done.stdout
-        )
-        self.assertIn("tidy: good.cpp: ok, ", done.stdout)
+        self.assertIn("no C++ file changed (this clone has no earlier commit", done.stdout)
+        self.write(other=GOOD)
+        done = self.tidy()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("tidy: other.cpp: ok, ", done.stdout)
+        self.assertNotIn("good.cpp", done.stdout)
 
     def test_a_repository_without_commits(self):
         self.write(good=GOOD)
