@@ -10,21 +10,28 @@
 #include "frontend/Constants.h"
 #include "host/ThreadPool.h"
 #include "system/Caught.h"
+#include "system/Processors.h"
 #include "system/UnfinishedWork.h"
 #include "tesela/compiler/Compile.h"
 #include "tesela/compiler/KeptCells.h"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 #include <optional>
 
 namespace tesela {
 
-/// The threads for all masks that request no number of their own. Counts run one after another,
-/// because each uses all processors. The threads are never joined: at the process's end, or when
-/// the library is unloaded, a destructor could wait for threads that no longer exist.
+/// The most threads that count if a mask requests no number. On 16 processors, 8 threads took 2.9
+/// to 3.2 ms, and 16 took 4.9 to 6.1: threads of PyTorch wait in a loop beside them
+/// (docs/log/2026-11-28-plan-time.md).
+static constexpr int mostThreads = 8;
+
+/// The threads for all masks that request no number of their own. Their counts run one after
+/// another. The threads are never joined: at the process's end, or when the library is unloaded, a
+/// destructor could wait for threads that no longer exist.
 static ThreadPool &sharedThreads() {
-  static ThreadPool &pool = *new ThreadPool(0);
+  static ThreadPool &pool = *new ThreadPool(std::min(mostThreads, usableProcessors()));
   return pool;
 }
 

@@ -8,7 +8,6 @@ it is empty, full or partial, without testing pairs (``python/src/KeptCells.cpp`
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -29,10 +28,6 @@ _MOST_CELLS: Final = 1024
 _CELLS_OF_RANK: Final = 8
 TILE: Final = 128
 """Positions of a GPU's tile: a range that begins at a multiple does not cut a tile."""
-
-_MOST_THREADS: Final = 8
-"""The most threads that count. On 16 processors, 8 threads took 2.9 to 3.2 ms, and 16 took 4.9 to
-6.1: PyTorch's threads wait in a loop beside them (docs/log/2026-11-28-plan-time.md)."""
 
 
 def cell_size(length: int, ranks: int) -> int:
@@ -90,8 +85,7 @@ class CellMask:
 
     def __init__(self, variant: Variant, constants: tuple[tuple[str, float], ...], cell: int):
         self._variant = variant
-        threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
-        self._native = _native.KeptCells(variant._program.native, constants, cell, TILE, threads)
+        self._native = _native.KeptCells(variant._program.native, constants, cell, TILE, 0)
         self.cell = cell
         self.full = 2 * max(cell // TILE, 1)
         self.deciding = self._native.deciding

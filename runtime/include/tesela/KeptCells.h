@@ -27,8 +27,8 @@ struct CellCounts {
 class KeptCells {
 public:
   /// `options` give only the text and its constants. `cell`: how many queries, and keys, a cell
-  /// has; `tile`: the same for a kernel's tile; both at least 1. `threads` 0: one for each usable
-  /// processor.
+  /// has; `tile`: the same for a kernel's tile; both at least 1. `threads` 0: those of the process,
+  /// shared by all masks that pass 0: one for each usable processor, at most eight.
   TESELA_EXPORT static Result<KeptCells> create(const KernelOptions &options, int64_t cell,
                                                 int64_t tile, int threads = 0);
   TESELA_EXPORT KeptCells(KeptCells &&) noexcept;
