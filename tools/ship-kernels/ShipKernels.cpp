@@ -68,7 +68,7 @@ Result<std::vector<Subject>> subjectsOf(const Options &options) {
           std::optional<ElementType> type = parseElementType(dtype);
           if (!type)
             return Error(Code::invalidArgument,
-                         fmt::format("'{}' is not an element type; give f16, bf16 or f32", dtype));
+                         fmt::format("'{}' is not an element type; give bf16 or f16", dtype));
           Result<Target> target = Target::parse(name);
           if (!target)
             return target.error();
