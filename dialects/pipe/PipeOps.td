@@ -182,7 +182,7 @@ def Pipe_RolesOp : Pipe_Op<"roles", [RecursiveMemoryEffects, NoTerminator, NoReg
   let description = [{
     One thread of the first warpgroup runs `producer`. All threads of the next `count` warpgroups run
     `consumers`. Registers move from the first warpgroup to the others (PTX ISA, "setmaxnreg"). The sum over all
-    warpgroups may not exceed the registers at the kernel's start: `setmaxnreg` would wait for ever.
+    warpgroups may not exceed the registers at the kernel's start: `setmaxnreg` would wait forever.
 
     `finder` is a program that runs ahead of both and sends them which blocks come next. With it, two warps of the first
     warpgroup run `producer` and `finder`, each with one active lane where one thread is needed.

@@ -45,7 +45,7 @@ class BesideLLVM(unittest.TestCase):
         for version, first, scope in itertools.product(
                 llvms, ("tesela", "llvm"), ("local", "global")):
             with self.subTest(llvm=version, first=first, scope=scope):
-                # With a shared symbol one may wait for the other's lock for ever.
+                # With a shared symbol one may wait for the other's lock forever.
                 done = subprocess.run([self.program, LIBRARY, llvms[version], first, scope],
                                       capture_output=True, text=True, timeout=600)
                 self.assertEqual((done.returncode, done.stdout, done.stderr),

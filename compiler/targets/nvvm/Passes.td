@@ -486,7 +486,7 @@ def PipeLowerToNVVM : Pass<"pipe-lower-to-nvvm", "::mlir::ModuleOp"> {
     Kernels with consumers use wgmma, mbarrier and tensor copies (sm_90a). The result consists of scf, arith, math and
     the LLVM dialect.
 
-    With `trap-waits` a wait that spins too long ends the kernel with a trap. So roles that wait for each other for ever
+    With `trap-waits` a wait that spins too long ends the kernel with a trap. So roles that wait for each other forever
     become an error. Debug builds turn it on.
 
     ```mlir

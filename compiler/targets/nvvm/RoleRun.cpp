@@ -116,7 +116,7 @@ LogicalResult Run::run(Operation &op) {
         std::vector<Numbers> &known = sent[wait.getChannel()];
         Number use = valueOf(wait.getUse());
         if (!use || size_t(*use) >= known.size())
-          return wait.emitOpError() << "waits for ever: nobody fills or sends use "
+          return wait.emitOpError() << "waits forever: nobody fills or sends use "
                                     << use.value_or(-1) << " of the channel";
         set(wait.getValues(), known[*use]);
         return success();

@@ -67,14 +67,14 @@ LogicalResult Role::read(Block &block, Steps &into) {
     Value channel = useOf(begin).first;
     if (isa<pipe::AcquireOp>(begin))
       return begin->emitOpError() << "expected one pipe.fill or pipe.send of this use behind it in "
-                                     "its block, got none; the consumers would wait for ever";
+                                     "its block, got none; the consumers would wait forever";
     // A channel that is used no more often than it has stages is never acquired again.
     auto isOfChannel = [&](const Step &step) { return step.isOf(channel); };
     auto isInLoop = [&](const Step &step) { return !step.channel && step.isOf(channel); };
     if (scopes.size() > 1 || llvm::any_of(steps, isInLoop) ||
         llvm::count_if(steps, isOfChannel) > stagesOf(channel))
       return begin->emitOpError() << "expected one pipe.release of this use behind it in its "
-                                     "block, got none; the producer would wait for ever";
+                                     "block, got none; the producer would wait forever";
     holds[channel].push_back({begin, nullptr});
   }
   return success();

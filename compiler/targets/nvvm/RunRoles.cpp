@@ -495,7 +495,7 @@ LogicalResult runTogether(MutableArrayRef<RunningRole> roles) {
       error->attachNote(op->getLoc()) << role.name << " waits here";
     else
       error.emplace(op->emitOpError()
-                    << "waits for ever: the roles wait for each other; await in the order in which "
+                    << "waits forever: the roles wait for each other; await in the order in which "
                        "the producer fills, release earlier, or give the channel more stages");
   }
   return failure(error.has_value());

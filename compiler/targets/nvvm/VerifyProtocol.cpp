@@ -67,7 +67,7 @@ LogicalResult checkTurns(Block &block, bool isInLoop, bool &areOpen) {
       if (!areOpen || turn)
         return begin.emitOpError()
                << "expected a pipe.open_turns before it and no turn that lasts; "
-                  "the warpgroups would wait for ever";
+                  "the warpgroups would wait forever";
       turn = begin;
     } else if (isa<pipe::EndTurnOp>(op)) {
       if (!turn)
@@ -78,7 +78,7 @@ LogicalResult checkTurns(Block &block, bool isInLoop, bool &areOpen) {
   }
   if (turn)
     return turn.emitOpError() << "expected a pipe.end_turn behind it in its block, got none; the "
-                                 "next warpgroup would wait for ever";
+                                 "next warpgroup would wait forever";
   return success();
 }
 

@@ -368,7 +368,7 @@ TEST(PtxWithRoles, WarpsVoteOnWhatRowsAndColumnsHold) {
 }
 
 // The search for values of an item that are needed behind its head visits each value once.
-// Otherwise 40 values that are each used twice would take for ever.
+// Otherwise 40 values that are each used twice would take forever.
 TEST(PtxWithRoles, ChainsThatAreSharedAreFollowedOnce) {
   std::string text = "attention deep(w: i32) {\nlet a0 = min(max(w, 11) - 5, max(w, 0) + 3)\n";
   for (int i = 1; i < 40; ++i) {

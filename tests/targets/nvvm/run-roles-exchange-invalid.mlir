@@ -140,7 +140,7 @@ tile.kernel @handed(%high: i32) {
   } consumers 1 256 {
     %y = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>
     %none = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
-    // expected-error @+1 {{waits for ever: nobody fills or sends use 0 of the channel}}
+    // expected-error @+1 {{waits forever: nobody fills or sends use 0 of the channel}}
     pipe.await %c[%zero] : !pipe.channel<2>
     pipe.acquire %c[%zero] : !pipe.channel<2>
     pipe.write %y to %a[%zero] : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>, !pipe.buffer<2, [64, 64], f16, panels = true>
@@ -193,7 +193,7 @@ tile.kernel @handed(%high: i32) {
     %y = tile.constant 0.0 : !tile.tile<[64, 64], f16, #pipe.accumulator<warps = 4>>
     %none = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
     %n0 = scf.for %j = %zero to %high step %one iter_args(%n = %zero) -> (i32) : i32 {
-      // expected-error @+1 {{waits for ever: the roles wait for each other; await in the order in which the producer fills, release earlier, or give the channel more stages}}
+      // expected-error @+1 {{waits forever: the roles wait for each other; await in the order in which the producer fills, release earlier, or give the channel more stages}}
       pipe.acquire %c[%n] : !pipe.channel<2>
       pipe.publish %a on %c[%n] : !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
       pipe.await %c[%n] : !pipe.channel<2>

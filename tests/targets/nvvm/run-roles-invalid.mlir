@@ -21,7 +21,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
     pipe.acquire %w[%zero] : !pipe.channel<1 words = 1>
     pipe.send %one to %w[%zero] : !pipe.channel<1 words = 1>
   } consumers 1 256 {
-    // expected-error @+1 {{waits for ever: the roles wait for each other; await in the order in which the producer fills, release earlier, or give the channel more stages}}
+    // expected-error @+1 {{waits forever: the roles wait for each other; await in the order in which the producer fills, release earlier, or give the channel more stages}}
     %x = pipe.receive %w[%zero] : !pipe.channel<1 words = 1> -> i32
     %n0 = scf.for %j = %zero to %three step %one iter_args(%n = %zero) -> (i32) : i32 {
       pipe.await %c[%n] : !pipe.channel<2>

@@ -10,7 +10,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
   %b = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
   %c = pipe.open : !pipe.channel<2>
   pipe.roles producer 56 {
-    // expected-error @+1 {{expected one pipe.fill or pipe.send of this use behind it in its block, got none; the consumers would wait for ever}}
+    // expected-error @+1 {{expected one pipe.fill or pipe.send of this use behind it in its block, got none; the consumers would wait forever}}
     pipe.acquire %c[%zero] : !pipe.channel<2>
   } consumers 1 256 {
     pipe.await %c[%zero] : !pipe.channel<2>
@@ -58,7 +58,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
     }
   } consumers 1 256 {
     %n0 = scf.for %j = %zero to %two step %one iter_args(%n = %zero) -> (i32) : i32 {
-      // expected-error @+1 {{expected one pipe.release of this use behind it in its block, got none; the producer would wait for ever}}
+      // expected-error @+1 {{expected one pipe.release of this use behind it in its block, got none; the producer would wait forever}}
       pipe.await %c[%n] : !pipe.channel<2>
       %m = arith.addi %n, %one : i32
       scf.yield %m : i32
@@ -366,7 +366,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
   } consumers 1 256 {
     pipe.await %c[%zero] : !pipe.channel<2>
     pipe.release %c[%zero] : !pipe.channel<2>
-    // expected-error @+1 {{expected a pipe.open_turns before it and no turn that lasts; the warpgroups would wait for ever}}
+    // expected-error @+1 {{expected a pipe.open_turns before it and no turn that lasts; the warpgroups would wait forever}}
     pipe.begin_turn
     pipe.end_turn
   }
@@ -389,7 +389,7 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
     pipe.await %c[%zero] : !pipe.channel<2>
     pipe.release %c[%zero] : !pipe.channel<2>
     pipe.open_turns
-    // expected-error @+1 {{expected a pipe.end_turn behind it in its block, got none; the next warpgroup would wait for ever}}
+    // expected-error @+1 {{expected a pipe.end_turn behind it in its block, got none; the next warpgroup would wait forever}}
     pipe.begin_turn
   }
 }
