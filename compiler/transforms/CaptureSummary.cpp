@@ -17,7 +17,7 @@ static constexpr StringLiteral summariesAttr = "tile.summaries";
 std::string summaryName(const CaptureSummary &summary, int64_t level) {
   std::string name = summary.capture + ".summary" + std::to_string(level);
   if (summary.rows > 1)
-    name += "." + std::to_string(summary.rows);
+    (name += '.') += std::to_string(summary.rows);
   if (!llvm::is_sorted(summary.axes)) {
     llvm::raw_string_ostream stream(name);
     llvm::interleave(summary.axes, stream << ".axes", "_");

@@ -22,7 +22,7 @@ static ParseResult parseValue(AsmParser &parser, std::string &value) {
     value = word.str();
     return success();
   }
-  int64_t number;
+  int64_t number = 0; // g++ 12 does not see that parseInteger sets it
   if (parser.parseInteger(number))
     return failure();
   value = std::to_string(number);

@@ -481,8 +481,9 @@ TEST_P(GradientOfLse, OfRowsWithoutKeysCountsNowhere) {
   EXPECT_EQ(results[1], results[4]);
   EXPECT_EQ(results[2], results[5]);
   for (size_t i = 0; i < results[0].size(); ++i)
-    if (isWithout(i / D))
+    if (isWithout(i / D)) {
       ASSERT_EQ(results[0][i], 0) << "element " << i << " of dq";
+    }
 }
 
 TEST_P(GradientOfLse, HasTheShapeOfLse) {

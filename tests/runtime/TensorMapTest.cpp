@@ -165,7 +165,7 @@ cuda::DriverApi recordingDriver() {
                                   int interleave, int swizzle, int promotion, int fill) {
     driverCall = {type, interleave, swizzle, promotion, fill, rank, address, {}, {}, {}, {}};
     std::copy_n(extents, rank, driverCall.extents.begin());
-    std::copy_n(strideBytes, rank - 1, driverCall.strideBytes.begin());
+    std::copy_n(strideBytes, int(rank) - 1, driverCall.strideBytes.begin());
     std::copy_n(box, rank, driverCall.box.begin());
     std::copy_n(elementStrides, rank, driverCall.elementStrides.begin());
     std::memset(static_cast<void *>(map), 0x5a, sizeof(TensorMap));

@@ -46,7 +46,7 @@ TEST(Schedule, FewQueriesInPartsAreOneWarps) {
   struct Case {
     int64_t warps, queries = 1;
     int headDim = 128;
-    std::vector<std::string> more;
+    std::vector<std::string> more = {};
     int workers = 528;
   } const cases[] = {{1},
                      {1, 4},

@@ -23,8 +23,10 @@ std::string extentText(const CaptureExtent &extent) {
   std::string text = extent.name;
   if (extent.coefficient != 1)
     text = std::to_string(extent.coefficient) + "*" + text;
+  if (extent.offset > 0)
+    text += '+';
   if (extent.offset != 0)
-    text += (extent.offset > 0 ? "+" : "") + std::to_string(extent.offset);
+    text += std::to_string(extent.offset);
   return text;
 }
 

@@ -29,7 +29,6 @@
 #include "targets/host/VectorUnit.h"
 #include "tile/GradientOps.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/IRMapping.h"
 

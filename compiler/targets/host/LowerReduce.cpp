@@ -6,6 +6,7 @@
 #include "targets/host/RowReduction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include <limits>
 

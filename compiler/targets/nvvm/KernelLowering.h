@@ -33,7 +33,6 @@
 #include "targets/nvvm/PtxInstructions.h"
 #include "tile/GradientOps.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/MapVector.h"
 

@@ -8,6 +8,7 @@
 #include "targets/nvvm/MapElements.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;

@@ -460,7 +460,7 @@ Values PtxInstructions::multiplyWarpgroup(Type element, int64_t columns, ValueRa
     constraints += std::string(index ? "," : "") + (start.empty() ? "=&f" : "=f");
   }
   for (size_t index = 0; index < start.size(); ++index)
-    constraints += "," + std::to_string(index);
+    (constraints += ',') += std::to_string(index);
   for (size_t index = 0; index < a.size(); ++index)
     constraints += aInShared ? ",l" : ",r";
   constraints += ",l,~{memory}";
@@ -504,7 +504,7 @@ Values PtxInstructions::awaitProducts(int64_t pending, ValueRange sums) {
   for (size_t index = 0; index < sums.size(); ++index)
     constraints += index ? ",=f" : "=f";
   for (size_t index = 0; index < sums.size(); ++index)
-    constraints += "," + std::to_string(index);
+    (constraints += ',') += std::to_string(index);
   constraints += ",~{memory}";
   return emit(SmallVector<Type>(sums.getTypes()), sums,
               ("wgmma.wait_group.sync.aligned " + Twine(pending) + ";").str(), constraints,

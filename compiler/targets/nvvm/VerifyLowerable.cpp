@@ -168,7 +168,6 @@ LogicalResult verify(tile::StoreOp store) {
 /// A row is added from the registers, or by the copy engine as one piece.
 LogicalResult verify(tile::AccumulateOp accumulate) {
   tile::ViewType view = accumulate.getView().getType();
-  tile::ScheduleAttr schedule = accumulate->getParentOfType<tile::KernelOp>().getScheduleAttr();
   if (isCut(accumulate, accumulate.getTile().getType()) &&
       !nvvm::isInFragmentOrder(accumulate.getView()))
     return refuseCut(accumulate, accumulate.getTile().getType(), "sums in memory");

@@ -71,7 +71,7 @@ void KernelLowering::lowerWideningWrite(pipe::WriteOp op) {
     ptx().storeSharedWords(to, offset, ArrayRef(wide).take_front(4));
     ptx().storeSharedWords(toNext, offset, ArrayRef(wide).drop_front(4));
   };
-  for (int64_t group = 0; group < llvm::divideCeil(chunks, 8); ++group)
+  for (int64_t group = 0; 8 * group < chunks; ++group)
     for (int64_t firstRow = 0; firstRow < rows; firstRow += rowsAtOnce) {
       Value exists;
       if (firstRow + rowsAtOnce > rows)

@@ -71,8 +71,9 @@ TEST_F(CaptureTest, WithoutOneTheGraphHasItsOwn) {
   EXPECT_TRUE(stub::endCapture(stream.get()));
   std::set<uint64_t> counters;
   for (const stub::StubLaunch &launch : stub::takeLaunches())
-    if (launch.capture && launch.parameters.size() > 32)
+    if (launch.capture && launch.parameters.size() > 32) {
       EXPECT_TRUE(counters.insert(counterOf(launch)).second) << "each has a table of its own";
+    }
   EXPECT_EQ(counters.size(), 2000u);
   EXPECT_GT(stub::liveBytes(), before);
 

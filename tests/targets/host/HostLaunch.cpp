@@ -121,7 +121,8 @@ void HostKernelUnderTest::run(const HostArguments &arguments) const {
       break;
     case ArgumentSlot::Kind::tensorMap:
     case ArgumentSlot::Kind::coordinateStep:
-      ADD_FAILURE() << "a host kernel has no tensor maps";
+    case ArgumentSlot::Kind::counter:
+      ADD_FAILURE() << "a host kernel has no tensor maps and no counters";
       break;
     }
   }
