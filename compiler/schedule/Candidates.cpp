@@ -83,6 +83,8 @@ Space roleSpace() {
                       "reference = recompute",
                       "output_buffer = false, query_stages = 1",
                       "persistent = false, query_stages = 1",
+                      "query_panels = 0",
+                      "query_panels = 3",
                       "last_keys_first = true",
                       "last_keys_first = false"};
   append(space.departures, values("stages", {2, 3, 4}));

@@ -45,6 +45,25 @@ static Status checkShared(const Schedule &schedule, const KernelSpecification &s
   return Status::success();
 }
 
+/// Queries in registers: only the products of wide heads wait for each other. Others start while a
+/// loop's registers are in use.
+static Status checkQueryPanels(const Schedule &schedule, const KernelSpecification &specification) {
+  if (schedule.queryPanels == 0)
+    return Status::success();
+  if (!specification.isAttention() || !hasWideHeads(specification))
+    return reject(fmt::format(
+        "query_panels must be 0 with heads up to {} and in gradients, not {}; leave it out",
+        widestOfRows, schedule.queryPanels));
+  int64_t most = mostQueryPanels(schedule.blockN, specification);
+  if (schedule.queryPanels <= most)
+    return Status::success();
+  return reject(fmt::format(
+      "query_panels must be at most {} here, not {}: a panel has {} of the {} columns of q, of "
+      "which some stay in shared memory, and takes {} of a thread's registers",
+      most, schedule.queryPanels, columnsOfPanel, paddedHeadDim(specification.headDimQk),
+      registersOfPanel));
+}
+
 /// For wide heads, whose columns two parts share: each part has a multiple of 16 columns of S, and
 /// fills one panel of 64 of P, or whole panels.
 static Status checkCutKeys(int64_t blockN) {
@@ -112,6 +131,8 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.qInRegisters)
     return reject(
         "q_in_registers must be false with consumers: their products read Q from shared memory");
+  if (Status status = checkQueryPanels(schedule, specification); !status)
+    return status;
   bool isAttention = specification.isAttention();
   bool hasItems = schedule.persistent && (schedule.outputBuffer || !isAttention);
   if (schedule.queryStages > (hasItems ? 2 : 1))

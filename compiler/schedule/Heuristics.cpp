@@ -51,9 +51,18 @@ static int64_t widestTested(int64_t headDim, const VariantTraits &variant) {
   return variant.testsMuch ? 32 : 48;
 }
 
+int64_t mostQueryPanels(int64_t blockN, const KernelSpecification &specification) {
+  // With four, ptxas makes each product wait for the one before (C7512), at 576 and 512 columns.
+  constexpr int64_t tried = 3;
+  int64_t free = tileRegisters[2] - heldRegisters(blockN, specification, /*overlap=*/false);
+  int64_t besides = (paddedHeadDim(specification.headDimQk) - 1) / columnsOfPanel; // not all
+  return std::clamp<int64_t>(std::min(free / registersOfPanel, tried), 0, besides);
+}
+
 /// For heads wider than `widestOfRows`: two warpgroups share 64 rows. Blocks have 64 keys, in as
 /// many stages as there is room for.
-static Schedule wideRoleHeuristic(const KernelSpecification &specification, const ChipFacts &chip) {
+static Schedule wideRoleHeuristic(const KernelSpecification &specification,
+                                  const VariantTraits &variant, const ChipFacts &chip) {
   Schedule schedule;
   schedule.consumers = 2;
   schedule.blockM = 64;
@@ -67,6 +76,11 @@ static Schedule wideRoleHeuristic(const KernelSpecification &specification, cons
     schedule.stages = 1;
   if (sharedBytes(schedule, specification) > chip.blockShared)
     schedule.blockN = 32;
+  // A consumer's product of 32 keys reads 3 KB of shared memory in the 16 cycles in which the
+  // tensor cores multiply 16 columns. With those of the queries in registers it reads 1 KB
+  // (docs/log/2026-11-29-latent-queries.md). A mask that tests its blocks needs these registers.
+  if (!variant.isTested)
+    schedule.queryPanels = mostQueryPanels(schedule.blockN, specification);
   return schedule;
 }
 
@@ -80,7 +94,7 @@ static bool isRagged(const KernelSpecification &specification) {
 Schedule roleHeuristic(const KernelSpecification &specification, const VariantTraits &variant,
                        const ChipFacts &chip, const Schedule &wanted) {
   if (hasWideHeads(specification))
-    return wideRoleHeuristic(specification, chip);
+    return wideRoleHeuristic(specification, variant, chip);
   Schedule schedule;
   const int64_t consumers = wanted.consumers;
   const bool overlap = wanted.overlap;

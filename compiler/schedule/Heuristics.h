@@ -29,6 +29,13 @@ inline int64_t heldRegisters(int64_t blockN, const KernelSpecification &specific
   return columns / 2 + (overlap ? blockN / 4 : 0);
 }
 
+/// The columns of a panel of queries, and the registers of a thread that hold it: 64 rows of two
+/// bytes' elements for the 128 threads of a warpgroup.
+inline constexpr int64_t columnsOfPanel = 64, registersOfPanel = 16;
+
+/// The most panels of queries that a consumer of wide heads can keep in registers.
+int64_t mostQueryPanels(int64_t blockN, const KernelSpecification &specification);
+
 /// If the expected queries are few: their number, rounded up to a power of two. Otherwise 0.
 int64_t fewQueriesOf(const KernelSpecification &specification);
 

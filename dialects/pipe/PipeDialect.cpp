@@ -345,9 +345,16 @@ LogicalResult SlotOp::verify() {
   if (!isa_and_nonnull<SharedAttr>(tile.getEncoding()))
     return emitOpError() << "expected a tile with the encoding #pipe.shared, got " << tile;
   BufferType buffer = getBuffer().getType();
-  bool isOfFirstColumns = tile.getRank() == 2 && tile.isBound() &&
-                          tile.getExtent(1) < buffer.getColumns() && buffer.getRows() > 1;
-  if (isOfFirstColumns)
+  int64_t first = getFirstColumn(), panel = buffer.getPanelColumns();
+  if (first < 0 || first % panel != 0 || (first > 0 && !buffer.getPanels()))
+    return emitOpError() << "expected first_column to be a multiple of " << panel
+                         << " in a buffer of panels, and 0 in any other, got " << first << " in "
+                         << buffer;
+  if (tile.getRank() == 2 && tile.isBound() && first + tile.getExtent(1) > buffer.getColumns())
+    return emitOpError() << "expected columns that the stage has, got columns " << first << " to "
+                         << first + tile.getExtent(1) << " of " << buffer;
+  bool isOfSomeColumns = tile.getRank() == 2 && tile.isBound() && buffer.getRows() > 1;
+  if (isOfSomeColumns)
     tile = tile::TileType::get(
         getContext(), {tile.getExtents()[0], tile::getExtent(getContext(), buffer.getColumns())},
         tile.getElementType(), tile.getEncoding());

@@ -71,12 +71,19 @@ def Pipe_BarrierOp : Pipe_Op<"barrier", [MemoryEffects<[MemRead, MemWrite]>]> {
 def Pipe_SlotOp : Pipe_Op<"slot", [Pure]> {
   let summary = "a stage of a buffer, as a tile";
   let description = [{
-    The tile has the values that the stage holds when the tile is used.
+    The tile has the values that the stage holds when the tile is used. It may have fewer columns than the buffer. Then
+    it begins at `first_column`, which is a multiple of 64 in a buffer of panels, and 0 in any other buffer.
 
     Example: `%K = pipe.slot %k[%stage] : !pipe.buffer<2, [64, 128], bf16> -> !tile.tile<[64, 128], bf16, #pipe.shared>`
   }];
-  let arguments = (ins Pipe_BufferType:$buffer, I32:$stage);
+  let arguments = (ins Pipe_BufferType:$buffer, I32:$stage,
+                       DefaultValuedAttr<I64Attr, "0">:$first_column);
   let results = (outs Pipe_AnyTile:$tile);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$buffer, "::mlir::Value":$stage), [{
+      build($_builder, $_state, tile, buffer, stage, /*first_column=*/0);
+    }]>
+  ];
   let assemblyFormat = "$buffer `[` $stage `]` attr-dict `:` type($buffer) `->` type($tile)";
   let hasVerifier = 1;
 }

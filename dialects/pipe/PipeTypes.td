@@ -98,6 +98,8 @@ def Pipe_BufferType : TypeDef<Pipe_Dialect, "Buffer"> {
     int64_t getElementBytes() const { return getElementType().getIntOrFloatBitWidth() / 8; }
     /// Columns of a panel: 128 bytes. Without panels: the columns of eight chunks of 16 bytes.
     int64_t getPanelColumns() const { return 128 / getElementBytes(); }
+    /// Bytes from a panel to the next, in a buffer of panels: all rows of 128 bytes.
+    int64_t getPanelBytes() const { return getRows() * 128; }
     int64_t getStageBytes() const { return getRows() * getRowBytes(); }
     int64_t getBytes() const { return getStages() * getStageBytes(); }
   }];

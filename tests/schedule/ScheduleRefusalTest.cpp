@@ -51,7 +51,8 @@ INSTANTIATE_TEST_SUITE_P(
             "Name", "sm_80", 64, "block_k = 64",
             "schedule: 'block_k' is not a field of a schedule; the fields are block_m, block_n, "
             "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
-            "persistent, output_buffer, group_keys, heads, query_stages, late_stages, "
+            "persistent, output_buffer, group_keys, heads, query_stages, query_panels, "
+            "late_stages, "
             "split_outputs, last_keys_first, vector_length, product_rows, product_vectors and "
             "product_pairs"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
@@ -140,12 +141,17 @@ INSTANTIATE_TEST_SUITE_P(
             "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
             "that overlap starts"},
-        Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages and late_stages "
-                "need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
-        Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
-                "schedule: overlap, turns, persistent, output_buffer, query_stages and late_stages "
-                "need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
+        Refusal{
+            "OverlapWithoutRoles", "sm_80", 64, "overlap = true",
+            "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels "
+            "and late_stages need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
+        Refusal{
+            "PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
+            "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels "
+            "and late_stages need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
+        Refusal{"QueryPanels", "sm_90", 256, "query_panels = 1",
+                "schedule: query_panels must be 0 with heads up to 256 and in gradients, not 1; "
+                "leave it out"},
         Refusal{"QueryStages", "sm_90", 64, "query_stages = 3",
                 "schedule: query_stages must be 1, or 2 with persistent = true and output_buffer = "
                 "true, not 3: only the next work item's queries are loaded ahead"},

@@ -253,6 +253,14 @@ LogicalResult KernelLowering::lowerBlock(Block &block) {
   return success();
 }
 
+/// Whether the next product adds to the sum of `dot` and nothing else reads it. wgmma instructions
+/// that add to the same registers run in order (PTX ISA, "wgmma.fence"), so the next one's wait is
+/// enough.
+static bool isContinued(tile::DotOp dot) {
+  auto next = dyn_cast_or_null<tile::DotOp>(dot->getNextNode());
+  return next && dot.getResult().hasOneUse() && next.getC() == dot.getResult();
+}
+
 LogicalResult KernelLowering::lower(Operation *op) {
   auto done = [](int) { return success(); };
   return TypeSwitch<Operation *, LogicalResult>(op)
@@ -383,7 +391,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::AddOutOp out) { return done((lowerAddOut(out), 0)); })
       .Case([&](tile::CoversOp covers) { return done((lowerCovers(covers), 0)); })
       .Case([&](tile::DotOp dot) {
-        return consumers > 0 ? lowerWarpgroupDot(dot, /*awaits=*/true) : lowerDot(dot);
+        return consumers > 0 ? lowerWarpgroupDot(dot, /*awaits=*/!isContinued(dot)) : lowerDot(dot);
       })
       .Case([&](pipe::DotStartOp dot) { return lowerWarpgroupDot(dot, /*awaits=*/false); })
       .Case([&](pipe::DotWaitOp wait) {

@@ -32,7 +32,11 @@ Value KernelLowering::stageAddress(Value buffer, Value stage) {
 }
 
 void KernelLowering::lowerSlot(pipe::SlotOp op) {
-  values[op] = {stageAddress(op.getBuffer(), valueOf(op.getStage()))};
+  Value address = stageAddress(op.getBuffer(), valueOf(op.getStage()));
+  pipe::BufferType buffer = op.getBuffer().getType();
+  if (int64_t panels = op.getFirstColumn() / buffer.getPanelColumns(); panels > 0)
+    address = add(address, constant(panels * buffer.getPanelBytes()));
+  values[op] = {address};
 }
 
 namespace {

@@ -19,6 +19,8 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
+static constexpr int64_t panelRowBytes = 128;
+
 Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, int64_t rowBytes,
                   int64_t rowBit, int64_t halfBit) {
   auto constant = [&](int64_t value) -> Value {
@@ -39,12 +41,27 @@ Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, 
                                arith::ShLIOp::create(builder, loc, chunk, constant(4)));
 }
 
+/// The buffer in which `tile` lies, if it has panels; otherwise null.
+static pipe::BufferType panelsOf(Value tile) {
+  auto slot = tile.getDefiningOp<pipe::SlotOp>();
+  return slot && slot.getBuffer().getType().getPanels() ? slot.getBuffer().getType()
+                                                        : pipe::BufferType();
+}
+
 /// Bytes from one row of `tile` to the next in shared memory.
 static int64_t rowBytesOf(Value tile) {
+  if (panelsOf(tile))
+    return panelRowBytes;
   if (auto slot = tile.getDefiningOp<pipe::SlotOp>()) // the tile may be only its first columns
     return slot.getBuffer().getType().getRowBytes();
   auto type = cast<tile::TileType>(tile.getType());
   return rowBytesOf(type, type.getElementType());
+}
+
+/// Bytes from 64 columns of a row to the next 64 columns.
+static int64_t panelBytesOf(Value tile) {
+  pipe::BufferType buffer = panelsOf(tile);
+  return buffer ? buffer.getPanelBytes() : panelRowBytes;
 }
 
 /// For a tile whose rows are the depth: the strip's 16 columns are two adjacent chunks, and the
@@ -78,11 +95,11 @@ Values KernelLowering::leftOperand(Value tile, int64_t strip, int64_t step) {
   Value warpInRows =
       own == warps ? warp : arith::RemUIOp::create(builder, loc, warp, constant(own)).getResult();
   Value warpRow = multiply(warpInRows, constant(16));
-  int64_t rowBytes = rowBytesOf(tile);
+  int64_t rowBytes = rowBytesOf(tile), nextPanel = panelBytesOf(tile);
   Value lanePart = add(valueOf(tile), laneAddress(builder, loc, lane, warpRow, rowBytes,
                                                   /*rowBit=*/3, /*halfBit=*/4));
   return ptx().loadMatrices(stepAddress(builder, loc, lanePart, step),
-                            strip * own * 16 * rowBytes + stepOffset(step),
+                            strip * own * 16 * rowBytes + step / 4 * nextPanel,
                             /*transposed=*/false);
 }
 

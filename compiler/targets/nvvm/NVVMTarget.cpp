@@ -38,6 +38,7 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipeVerifyProtocol());
   kernels.addPass(createPipeOverlapItems());
   kernels.addPass(createPipeStartProducts());
+  kernels.addPass(createPipeHoldQueries());
   kernels.addPass(createPipeRunRoles());
   kernels.addPass(createPipeCountRegisters());
   kernels.addPass(createPipeOverlapLaunches());

@@ -402,6 +402,34 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
                            "::mlir::scf::SCFDialect"];
 }
 
+def PipeHoldQueries : Pass<"pipe-hold-queries", "::tesela::tile::KernelOp"> {
+  let summary = "keep some columns of the queries in a consumer's registers";
+  let description = [{
+    Applies if the schedule has `query_panels` above 0 and the kernel has roles. With heads wider than 256 two warpgroups
+    have the same rows, and each multiplies them with half of the keys. Such a product reads shared memory at a higher
+    rate than the tensor cores need, and the queries are most of it. So the first `query_panels` panels of 64 columns are
+    loaded into registers once, in front of the loop, and the product becomes two: one of these columns, and one of the
+    others that adds to it. The first one is not awaited, since the second adds to the same registers.
+
+    ```mlir
+    // before; query_panels = 3
+    %Q = pipe.slot %q[%0] : … -> !tile.tile<[64, 576], bf16, #pipe.shared>
+    scf.for … {
+      %K = pipe.slot %k[%n] : … -> !tile.tile<[64, 576], bf16, #pipe.shared>
+      %S = tile.dot %Q, %K transposed plus %zero : …
+    // after
+    %Q1 = pipe.slot %q[%0] : … -> !tile.tile<[64, 192], bf16, #pipe.shared>
+    %held = pipe.convert %Q1 : … -> !tile.tile<[64, 192], bf16, #pipe.operand<warps = 4>>
+    %Q2 = pipe.slot %q[%0] {first_column = 192 : i64} : … -> !tile.tile<[64, 384], bf16, #pipe.shared>
+    scf.for … {
+      %K1 = pipe.slot %k[%n] : … -> !tile.tile<[64, 192], bf16, #pipe.shared>
+      %K2 = pipe.slot %k[%n] {first_column = 192 : i64} : … -> !tile.tile<[64, 384], bf16, #pipe.shared>
+      %S1 = tile.dot %held, %K1 transposed plus %zero : …
+      %S = tile.dot %Q2, %K2 transposed plus %S1 : …
+    ```
+  }];
+}
+
 def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
   let summary = "execute the roles in the compiler: find deadlocks and reads of data that is not there";
   let description = [{

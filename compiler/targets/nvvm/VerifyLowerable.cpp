@@ -194,7 +194,11 @@ LogicalResult verify(tile::DotOp dot) {
     return verifyElements(dot);
   int64_t own = nvvm::rowWarps(result, schedule.getChoices()), parts = schedule->warps / own;
   bool hasRowsForAll = result.getExtent(0) % (16 * own) == 0;
-  if (!hasRowsForAll || (schedule->consumers > 0 && own % 4 != 0))
+  if (schedule->consumers > 0 && (own % 4 != 0 || result.getExtent(0) != 16 * own))
+    return dot.emitOpError() << "expected a result with 64 rows for each consumer (consumers = "
+                             << schedule->consumers << "), or 64 rows in all, got " << result
+                             << "; choose other blocks or other consumers";
+  if (!hasRowsForAll)
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or a multiple of them, got " << result
                              << "; choose other blocks or fewer warps";
@@ -203,10 +207,11 @@ LogicalResult verify(tile::DotOp dot) {
   int64_t columns = result.getExtent(1) / parts;
   bool dividesPanel = schedule->consumers == 0 && columns > 0 && 64 % columns == 0;
   int64_t step = dot.getTransposed() || dividesPanel ? 16 : 64;
-  // A computed left operand fits one panel, or each part fills whole panels.
+  // A computed left operand fits one panel, or each part fills whole panels. Of one in operand
+  // registers each warp has all columns.
   auto left = cast<tile::TileType>(dot.getA().getType());
   bool isLoaded = dot.getA().getDefiningOp<tile::LoadOp>() ||
-                  isa_and_nonnull<pipe::SharedAttr>(left.getEncoding());
+                  isa_and_nonnull<pipe::OperandAttr, pipe::SharedAttr>(left.getEncoding());
   int64_t leftParts = isLoaded ? 1 : nvvm::columnParts(left, schedule.getChoices());
   bool isLeftWhole =
       leftParts == 1 || left.getExtent(1) <= 64 || left.getExtent(1) % (64 * leftParts) == 0;

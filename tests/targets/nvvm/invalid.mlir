@@ -48,6 +48,17 @@ tile.kernel @rows_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.
 
 // -----
 
+// A warpgroup's product has 64 rows.
+tile.kernel @rows_of_consumers(%a: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 1, warps = 4, q_in_registers = false, consumers = 1>} {
+  %rows = tile.work : !tile.block<query, 128>
+  %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 128>] -> !tile.tile<[128, 64], f16>
+  %zero = tile.constant 0.0 : !tile.tile<[128, 128], f32>
+  // expected-error @+1 {{expected a result with 64 rows for each consumer (consumers = 1), or 64 rows in all, got '!tile.tile<[128, 128], f32>'; choose other blocks or other consumers}}
+  %C = tile.dot %A, %A transposed plus %zero : (!tile.tile<[128, 64], f16>, !tile.tile<[128, 64], f16>, !tile.tile<[128, 128], f32>) -> !tile.tile<[128, 128], f32>
+}
+
+// -----
+
 tile.kernel @columns_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>, %b: !tile.view<[?, ?, ?, 96], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 32, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %rows = tile.work : !tile.block<query, 32>
   %i = arith.constant 0 : i32
