@@ -43,8 +43,8 @@ Status Compilation::checkHeadDims() {
     int limit = isForward ? widest : int(widestOfRows);
     if (dim >= 8 && dim % 8 == 0 && dim <= limit)
       continue;
-    const char *remedy = dim <= limit
-                             ? "pad the tensors with zeros to the next supported head dimension"
+    std::string remedy = dim <= limit    ? fmt::format("pad the tensors with zeros to {}",
+                                                       llvm::alignTo(std::max(dim, 1), 8))
                          : dim <= widest ? "only forward attention supports wider heads"
                                          : "use narrower heads";
     return Error(Code::unsupported, fmt::format("a head dimension of {} is not supported: it must "

@@ -7,6 +7,7 @@
 #include "driver/GradientSums.h"
 #include "schedule/Schedule.h"
 #include "schedule/Workers.h"
+#include "tesela/NearestName.h"
 
 #include "llvm/ADT/StringRef.h"
 
@@ -57,6 +58,81 @@ static bool isValue(StringRef text) {
   return llvm::is_contained(types, text);
 }
 
+/// "; did you mean 'paged'?" Empty if no candidate is near.
+static std::string suggestion(std::string_view name,
+                              const std::vector<std::string_view> &candidates) {
+  std::string_view near = nearestName(name, candidates);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
+/// Checks the value of a binding that has only some values. `leftOut`: what it means to leave the
+/// binding out.
+static Status checkValue(StringRef name, std::string_view value,
+                         const std::vector<std::string_view> &values, const char *leftOut) {
+  if (llvm::is_contained(values, value))
+    return Status::success();
+  std::string list;
+  for (size_t i = 0; i < values.size(); ++i)
+    list += fmt::format("{}'{}'", i == 0 ? "" : i + 1 < values.size() ? ", " : " or ", values[i]);
+  std::string remedy = suggestion(value, values);
+  if (remedy.empty())
+    remedy = fmt::format(": leave it out for {}", leftOut);
+  return invalid(
+      fmt::format("the binding {} must be {}, not '{}'{}", name.str(), list, value, remedy));
+}
+
+/// Checks the rows of a page. Without keys=paged, `page` may be a parameter of the template: then
+/// `isOwn` is true.
+static Status checkPage(const KernelSpecification &specification, bool isPaged, bool isOwn) {
+  auto isPage = [](const std::string &each) { return StringRef(each).split('=').first == "page"; };
+  auto page = llvm::find_if(specification.bindings, isPage);
+  bool isGiven = page != specification.bindings.end();
+  if (!isPaged)
+    return isGiven && !isOwn
+               ? Status(invalid(fmt::format(
+                     "the binding '{}' is the number of rows of a page, which needs keys=paged: "
+                     "bind both, or leave it out",
+                     *page)))
+               : Status::success();
+  if (!isGiven)
+    return invalid("keys=paged needs the binding page, the number of rows of a page: add it, for "
+                   "example page=64");
+  StringRef value = StringRef(*page).split('=').second;
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  if (int64_t rows; !value.getAsInteger(10, rows) && rows >= 1 && rows <= most)
+    return Status::success();
+  return invalid(fmt::format("the binding page, the number of rows of a page, is '{}': it must be "
+                             "a whole number from 1 to {}, for example page=64",
+                             value.str(), most));
+}
+
+/// Checks the values of the bindings that every template has (Places).
+static Status checkPlaces(const KernelSpecification &specification, bool hasOwnPage) {
+  struct Values {
+    StringRef name;
+    std::vector<std::string_view> values;
+    const char *leftOut;
+  };
+  const Values all[] = {
+      {"queries", {"dense", "ragged"}, "queries of one length"},
+      {"keys", {"dense", "ragged", "paged"}, "keys of one length"},
+      {"positions", {"begin", "end", "given"}, "queries whose positions begin at 0"},
+      {"cache", {"e4m3"}, "keys and values of the input's type"},
+      {"scales", {"head", "page"}, "a scale for each head"},
+      {"prefix", {"shared"}, "sequences that share no keys"},
+      {"values", {"keys"}, "values with a tensor of their own"},
+  };
+  for (const std::string &binding : specification.bindings) {
+    auto [name, value] = StringRef(binding).split('=');
+    const Values *found = llvm::find_if(all, [&](const Values &each) { return each.name == name; });
+    if (found == std::end(all))
+      continue;
+    if (Status status = checkValue(name, value, found->values, found->leftOut); !status)
+      return status;
+  }
+  return checkPage(specification, placesOf(specification).keys == "paged", hasOwnPage);
+}
+
 /// The names of all kernels' parameters, each once.
 static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
   std::vector<std::string> names;
@@ -74,10 +150,6 @@ static Status checkPrefix(const KernelSpecification &specification) {
   Places place = placesOf(specification);
   if (place.prefix.empty())
     return Status::success();
-  if (place.prefix != "shared")
-    return invalid(fmt::format("the binding prefix must be 'shared', not '{}': leave it out if "
-                               "sequences share no keys",
-                               place.prefix));
   if (!specification.isAttention())
     return invalid(fmt::format("only forward and forward_in_parts support prefix=shared, not "
                                "'{}': leave it out",
@@ -89,6 +161,21 @@ static Status checkPrefix(const KernelSpecification &specification) {
     return invalid("prefix=shared needs keys=paged, queries=ragged and positions=end: add "
                    "these bindings");
   return Status::success();
+}
+
+/// The error for a binding that no template has and that names none of the template's `own`
+/// parameters.
+static Error unknownBinding(const std::string &algorithm, StringRef name,
+                            const std::vector<std::string> &own) {
+  std::vector<std::string_view> names(own.begin(), own.end());
+  names.insert(names.end(), placeBindings.begin(), placeBindings.end());
+  names.push_back("page");
+  std::string remedy = suggestion(std::string_view(name), names);
+  if (remedy.empty())
+    remedy =
+        own.empty() ? "; it has none of its own" : fmt::format("; it has {}", fmt::join(own, ", "));
+  return invalid(fmt::format("the template '{}' has no parameter '{}' to bind{}", algorithm,
+                             name.str(), remedy));
 }
 
 Result<std::vector<std::string>> templateBindings(const KernelSpecification &specification,
@@ -120,21 +207,14 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     if (!llvm::is_contained(bound, parameter))
       own.push_back(parameter);
 
-  if (Places place = placesOf(specification); !place.cache.empty() && place.cache != "e4m3")
-    return invalid(
-        fmt::format("the binding cache must be 'e4m3', not '{}': leave it out for keys and "
-                    "values of the input's type",
-                    place.cache));
+  if (Status status = checkPlaces(specification, llvm::is_contained(own, "page")); !status)
+    return status.error();
   if (!specification.hasNarrowKeys() &&
       llvm::any_of(specification.bindings,
                    [](const std::string &each) { return StringRef(each).starts_with("scales="); }))
     return invalid("scales=… needs keys and values of 8 bits: also bind cache=e4m3");
   if (Status status = checkPrefix(specification); !status)
     return status.error();
-  if (Places place = placesOf(specification); !place.values.empty() && place.values != "keys")
-    return invalid(fmt::format("the binding values must be 'keys', not '{}': leave it out if "
-                               "values have their own tensor",
-                               place.values));
   if (hasValuesOfKeys(specification) && !specification.isAttention())
     return invalid(fmt::format("only the templates '{}' and '{}' support values=keys, not '{}': "
                                "pass a separate tensor of values",
@@ -152,6 +232,9 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
       continue;
     }
     auto [name, value] = StringRef(binding).split('=');
+    bool isNamed = llvm::is_contained(bound, name) || llvm::is_contained(own, name);
+    if (!name.empty() && !isNamed)
+      return unknownBinding(algorithm, name, own);
     if (name.empty() || !isValue(value))
       return invalid(
           fmt::format("the binding '{}' must have the form name=value, where the value is a "
@@ -166,10 +249,6 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
                       name.str()));
     if (place < bound.size())
       return invalid(fmt::format("the parameter '{}' is bound twice: bind it once", name.str()));
-    if (!llvm::is_contained(own, name))
-      return invalid(fmt::format(
-          "the template '{}' has no parameter '{}' to bind; {}", algorithm, name.str(),
-          own.empty() ? "it has none" : fmt::format("it has {}", fmt::join(own, ", "))));
     bound.push_back(name.str());
     bindings.push_back(binding);
   }

@@ -15,7 +15,7 @@
 namespace tesela {
 
 /// The options of tile-place-views and tile-narrow-keys, from the bindings that every template has.
-/// The passes report wrong values.
+/// templateBindings() reports wrong values.
 struct Places {
   std::string queries = "dense", keys = "dense", positions = "begin";
   int64_t page = 0;

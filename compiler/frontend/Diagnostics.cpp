@@ -63,22 +63,22 @@ void appendSourceLine(std::string &out, std::string_view line, const SourceRange
 
 } // namespace
 
-void Diagnostics::error(SourceRange range, std::string message) {
+void Diagnostics::error(SourceRange range, std::string_view message) {
   ++errors_;
-  add(Severity::error, range, std::move(message));
+  add(Severity::error, range, message);
 }
 
-void Diagnostics::warning(SourceRange range, std::string message) {
-  add(Severity::warning, range, std::move(message));
+void Diagnostics::warning(SourceRange range, std::string_view message) {
+  add(Severity::warning, range, message);
 }
 
-void Diagnostics::note(SourceRange range, std::string message) {
-  add(Severity::note, range, std::move(message));
+void Diagnostics::note(SourceRange range, std::string_view message) {
+  add(Severity::note, range, message);
 }
 
 bool Diagnostics::isFull() const { return all_.size() >= kMaxDiagnostics; }
 
-void Diagnostics::add(Severity severity, SourceRange range, std::string message) {
+void Diagnostics::add(Severity severity, SourceRange range, std::string_view message) {
   if (!isFull())
     all_.push_back({severity, range, printable(message)});
 }

@@ -38,9 +38,9 @@ class Diagnostics {
 public:
   Diagnostics(std::string_view text, std::string_view file) : text_(text), file_(file) {}
 
-  void error(SourceRange range, std::string message);
-  void warning(SourceRange range, std::string message);
-  void note(SourceRange range, std::string message);
+  void error(SourceRange range, std::string_view message);
+  void warning(SourceRange range, std::string_view message);
+  void note(SourceRange range, std::string_view message);
 
   bool hasErrors() const { return errors_ > 0; }
   /// True if there are so many errors that further diagnostics are not shown.
@@ -52,7 +52,7 @@ public:
   std::string render() const;
 
 private:
-  void add(Severity severity, SourceRange range, std::string message);
+  void add(Severity severity, SourceRange range, std::string_view message);
 
   std::string_view text_;
   std::string file_;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Parser.h"
 
+#include "frontend/ForeignWords.h"
 #include "frontend/Lexer.h"
 #include "frontend/Sema.h"
 #include "tesela/NearestName.h"
@@ -83,9 +84,9 @@ private:
     take();
     return true;
   }
-  void error(const Token &at, std::string message) {
+  void error(const Token &at, std::string_view message) {
     if (at.kind != Token::Kind::unknown) // the lexer has reported it
-      diagnostics_.error(at.range, std::move(message));
+      diagnostics_.error(at.range, message);
   }
   bool expect(std::string_view text, std::string_view purpose) {
     if (takeIf(text))
@@ -374,8 +375,11 @@ private:
   void endStatement() {
     if (takeIf(";") || here().is("}") || atEnd() || here().startsLine)
       return;
-    error(here(), "write an operator before " + described(here()) +
-                      ", or end the statement before it with a new line or ';'");
+    if (std::string_view own = writtenFor(here().text); !own.empty())
+      error(here(), described(here()) + " is not an operator; write '" + std::string(own) + "'");
+    else
+      error(here(), "write an operator before " + described(here()) +
+                        ", or end the statement before it with a new line or ';'");
     recover();
   }
 
@@ -394,9 +398,9 @@ private:
 
   // Expressions. A syntax error ends the whole expression (syntaxError_). An
   // error of names or types does not, so that several can be reported.
-  NodeId syntaxError(const Token &at, std::string message) {
+  NodeId syntaxError(const Token &at, std::string_view message) {
     if (!syntaxError_)
-      error(at, std::move(message));
+      error(at, message);
     syntaxError_ = true;
     return kInvalid;
   }

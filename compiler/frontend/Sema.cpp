@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Sema.h"
 
+#include "frontend/ForeignWords.h"
 #include "tesela/NearestName.h"
 
 #include <algorithm>
@@ -70,6 +71,8 @@ constexpr size_t kMostParameters = 4096;
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 std::string didYouMean(std::string_view name, const std::vector<std::string_view> &candidates) {
+  if (std::string_view own = writtenFor(name); !own.empty())
+    return "; write " + quoted(own);
   std::string_view near = nearestName(name, candidates);
   return near.empty() ? std::string() : "; did you mean " + quoted(near) + "?";
 }

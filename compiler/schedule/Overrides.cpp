@@ -23,6 +23,11 @@ Status overrideSchedule(Schedule &schedule, const std::string &text) {
                    fmt::format("schedule: '{}' has a comma without a field next to it; write name "
                                "= value, name = value",
                                text));
+    if (item.count('=') != 1) // such as "block_m: 64" or "block_m = 64 block_n = 64"
+      return Error(Code::invalidArgument,
+                   fmt::format("schedule: '{}' must have the form name = value, with a comma "
+                               "before the next name, for example block_m = 64, block_n = 64",
+                               item.trim().str()));
     auto [name, value] = item.split('=');
     name = name.trim();
     value = value.trim();

@@ -98,7 +98,10 @@ struct TileBind : impl::TileBindBase<TileBind> {
     };
     auto emitKernelError = [&] { return kernel.emitError(); };
     llvm::function_ref<InFlightDiagnostic()> emitError = emitKernelError;
+    // One wrong value makes several types invalid. One message is enough.
     replacer.addReplacement([&](tile::TileType tile) -> std::optional<std::pair<Type, WalkResult>> {
+      if (!isValid)
+        return std::pair(Type(tile), WalkResult::skip());
       SmallVector<Attribute> extents = llvm::map_to_vector(
           tile.getExtents(), [&](Attribute extent) { return replacer.replace(extent); });
       return checked(tile::TileType::getChecked(emitError, &getContext(), ArrayRef(extents),
@@ -108,6 +111,8 @@ struct TileBind : impl::TileBindBase<TileBind> {
     });
     replacer.addReplacement(
         [&](tile::BlockType block) -> std::optional<std::pair<Type, WalkResult>> {
+          if (!isValid)
+            return std::pair(Type(block), WalkResult::skip());
           return checked(tile::BlockType::getChecked(emitError, &getContext(), block.getAxis(),
                                                      replacer.replace(block.getExtent()),
                                                      replacer.replace(block.getHeads())),

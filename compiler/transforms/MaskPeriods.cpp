@@ -254,7 +254,8 @@ Value MaskTranslation::negatedIf(bool negated, Value truth) {
   return arith::XOrIOp::create(body, column.getLoc(), truth, one);
 }
 
-Value MaskTranslation::compareDivision(Predicate predicate, Linear difference, Scope &scope) {
+Value MaskTranslation::compareDivision(Predicate predicate, const Linear &difference,
+                                       Scope &scope) {
   Operation &op = *difference.division;
   Division division = *shortDivision(op, scope);
   Residue residue =

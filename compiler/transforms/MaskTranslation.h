@@ -246,7 +246,7 @@ private:
   /// Returns null if `op` has no period.
   mlir::Value periodicElement(mlir::Operation &op, Scope &scope);
   /// Whether difference ⋈ 0. It has a division with the factor 1 or -1, and no column.
-  mlir::Value compareDivision(mlir::arith::CmpIPredicate predicate, Linear difference,
+  mlir::Value compareDivision(mlir::arith::CmpIPredicate predicate, const Linear &difference,
                               Scope &scope);
   mlir::Value isQuotientLess(const Residue &residue, Linear limit, bool negated, Scope &scope);
   mlir::Value isRemainderLess(const Residue &residue, mlir::Value limit, bool negated);

@@ -85,8 +85,15 @@ bool readScale(PyObject *scale, tesela_tensor_arguments &given) {
   if (scale == Py_None)
     return true;
   given.scale = PyFloat_AsDouble(scale);
-  if (given.scale == -1 && PyErr_Occurred())
+  if (given.scale == -1 && PyErr_Occurred()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError)) { // Python's own message does not name the scale
+      PyErr_Clear();
+      raise(TESELA_INVALID_ARGUMENT,
+            "the scale is of the type %R, it must be a number, or None for 1 / sqrt(Dqk)",
+            Py_TYPE(scale));
+    }
     return false;
+  }
   if (given.scale == 0)
     raise(TESELA_INVALID_ARGUMENT,
           "the scale is 0, it must be positive: for equal weights pass q of zeros");

@@ -147,6 +147,10 @@ def prepare(
     Returns:
         A :class:`Preparation`, immediately; with ``progress`` when all kernels are compiled.
     """
+    if isinstance(requests, (str, Variant, Request)):  # a text would be read letter by letter
+        raise InvalidArgumentError(
+            f"the requests are {requests!r}, they must be a list: pass [{requests!r}]"
+        )
     made = []
     for request in requests:
         if not isinstance(request, Request):

@@ -342,8 +342,13 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str]:
     if isinstance(source, str) and path.name == source and not path.suffix:
         path = _FOLDER / f"{source}.attn"
         if not path.is_file():
+            from difflib import get_close_matches  # only here: it takes a millisecond to import
+
+            near = get_close_matches(source, library(), 1, 0.7)
             raise NotFoundError(
-                f"there is no variant '{source}' in the library: tesela.library() lists its names; "
+                f"there is no variant '{source}' in the library"
+                + (f"; did you mean '{near[0]}'?" if near else ":")
+                + " tesela.library() lists its names; "
                 "a text has the form 'attention name(...) { ... }', a file's name ends in .attn"
             )
     try:

@@ -27,6 +27,9 @@ constexpr int64_t maxLength = (int64_t(1) << 31) - 4096;
 /// The indices of the launch's extents.
 enum ExtentIndex { batch, heads, kvHeads, queries, keys };
 
+/// The axis of a pool of pages [pages, head, row of the page, D].
+constexpr int rowsOfPage = 2;
+
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
 /// Views of rank 4 are [batch, head, position, D].
@@ -51,12 +54,25 @@ std::string is(const DeclaredTensor &declared, const Tensor &tensor) {
   return declared.name + " is " + describe(tensor);
 }
 
+/// Whether kernels are compiled for several types of the tensor, and `type` may be one of them.
+/// Tensors of rows [batch, head, position, D] have the input's type or the cache's; all others
+/// (starts, lengths, tables, scales) have one type in every kernel.
+bool mayCompileFor(const DeclaredTensor &declared, ElementType type) {
+  constexpr ElementType types[] = {ElementType::f32, ElementType::f16, ElementType::bf16,
+                                   ElementType::e4m3};
+  return declared.axes.size() == 4 && std::ranges::find(types, type) != std::end(types);
+}
+
 /// Checks type and rank, and that kernels can count the extents.
 Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
-  if (tensor.type != declared.type)
-    return invalid(is(declared, tensor) + ", the kernel was compiled for " +
-                   std::string(elementTypeName(declared.type)) + ": convert it, or compile for " +
-                   std::string(elementTypeName(tensor.type)));
+  if (tensor.type != declared.type) {
+    std::string type(elementTypeName(declared.type));
+    if (!mayCompileFor(declared, tensor.type))
+      return invalid(is(declared, tensor) + ", its elements must be " + type + ": convert it to " +
+                     type);
+    return invalid(is(declared, tensor) + ", the kernel was compiled for " + type +
+                   ": convert it, or compile for " + std::string(elementTypeName(tensor.type)));
+  }
   int rank = int(declared.axes.size());
   if (tensor.rank != rank)
     return invalid(is(declared, tensor) + ", its rank must be " + std::to_string(rank) +
@@ -240,6 +256,12 @@ private:
     return Status::success();
   }
 
+  /// Whether the tensor is a pool of pages [pages, head, row of the page, D].
+  bool isPool(const DeclaredTensor &declared) const {
+    return declared.axes.size() == 4 && declared.axes[0].kind == DeclaredAxis::Kind::any &&
+           declared.axes[rowsOfPage].kind == DeclaredAxis::Kind::number && find("table");
+  }
+
   Status checkShapes() { return forEach(/*contiguous=*/false, checkShape); }
 
   Status agree() {
@@ -291,6 +313,11 @@ private:
     }
     if (actual == value)
       return Status::success();
+    if (isPool(declared) && axis == rowsOfPage)
+      return invalid(fmt::format("{0} has pages of {1} rows, the kernel was compiled for pages of "
+                                 "{2} rows: pass a pool with pages of {2} rows, or compile with "
+                                 "the binding page={1}",
+                                 declared.name, actual, value));
     return invalid(declared.name + " has the " + axisName(declared, axis) + " extent " +
                    std::to_string(actual) + ", " + (source ? source : "the kernel") + " has " +
                    std::to_string(value) + ": they must agree");

@@ -293,8 +293,10 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   expect(with({"columns"}), "the binding 'columns' must have the form name=value");
   expect(with({"columns=wide"}), "the binding 'columns=wide' must have the form name=value");
   expect(with({"columns=64", "columns=64"}), "the parameter 'columns' is bound twice");
-  expect(with({"colums=64"}), "the template 'matmul' has no parameter 'colums' to bind; it has "
-                              "columns");
+  expect(with({"colums=64"}), "the template 'matmul' has no parameter 'colums' to bind; did you "
+                              "mean 'columns'?");
+  expect(with({"rows=64"}),
+         "the template 'matmul' has no parameter 'rows' to bind; it has columns");
   expect(with({"columns=64", "input=f16"}), "the parameter 'input' is set by the kernel's options");
   expect(with({"columns=0"}), "expected a tile with positive extents, got the extent 0");
   options.algorithm = "product";

@@ -34,6 +34,7 @@ K = random(1, 2, 9, 64, seed=2)
         ({"v": [1, 2]}, "v None"),
         ({"k": "k"}, "k is of the type <class 'str'>, which is not a tensor"),
         ({"out": Q[:, :, :4].copy()}, "o has the length extent 4, q has 8"),
+        ({"scale": "x"}, "the scale is of the type <class 'str'>, it must be a number"),
         ({"layout": "bhs"}, "the layout is 'bhs'"),
         ({"windw": 3}, "no parameter 'windw'; it has window"),
         ({"window": "wide"}, "the parameter 'window' is of the type <class 'str'>"),

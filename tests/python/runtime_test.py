@@ -72,6 +72,8 @@ def test_prepare_tells_what_went_wrong() -> None:
         tesela.prepare(["causal"], head_dim=300, device="host").wait()
     with pytest.raises(tesela.InvalidArgumentError, match="the type is float64"):
         tesela.prepare(["causal"], dtype="float64", device="host")
+    with pytest.raises(tesela.InvalidArgumentError, match=r"pass \['causal'\]"):
+        tesela.prepare("causal", device="host")
 
 
 @pytest.mark.parametrize("progress", [False, True])

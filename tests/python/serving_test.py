@@ -490,6 +490,22 @@ def test_errors_are_sentences() -> None:
         **paged,
     )
     says(
+        "table is f32[1, 2], its elements must be i32: convert it to i32",
+        *(tesela.attention_paged, q[None], pool, pool),
+        **{**paged, "table": np.zeros((1, 2), np.float32)},
+    )
+    says(
+        "lengths is f32[1], its elements must be i32: convert it to i32",
+        *(tesela.attention_paged, q[None], pool, pool),
+        **{**paged, "lengths": np.ones(1, np.float32)},
+    )
+    says(
+        "starts_q is f32[2], its elements must be i32: convert it to i32",
+        *(tesela.attention_ragged, q, q, q),
+        starts_q=np.array([0, 6], np.float32),
+        max_queries=6,
+    )
+    says(
         "positions is 'middle', it must be 'begin', 'end' or a tensor",
         *(tesela.attention_paged, q[None], pool, pool),
         **paged,

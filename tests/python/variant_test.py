@@ -61,8 +61,12 @@ def test_mistakes() -> None:
         tesela.variant("attention x() { mask = q > p }")
     assert isinstance(raised.value, ValueError)
     assert "^" in str(raised.value)
-    with pytest.raises(tesela.NotFoundError, match="no variant 'casual' in the library"):
+    with pytest.raises(
+        tesela.NotFoundError, match="'casual' in the library; did you mean 'causal'"
+    ):
         tesela.variant("casual")
+    with pytest.raises(tesela.NotFoundError, match="no variant 'nothing' in the library: tesela"):
+        tesela.variant("nothing")
     with pytest.raises(tesela.InvalidArgumentError, match="no parameter 'windw'; it has window"):
         tesela.variant("sliding_window", windw=3)
     with pytest.raises(tesela.InvalidArgumentError, match="no parameter 'w'; it has none"):

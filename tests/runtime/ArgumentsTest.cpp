@@ -257,19 +257,21 @@ TEST_F(ArgumentsTest, StridesThatLeave63BitsAreRefused) {
   EXPECT_SAYS(a.captures[1].tensor.strides[1] = largest / 8, "'table' is i32[9, 4] with");
 }
 
+using Role = TensorArgument::Role;
+
+/// A tensor of an artifact. An axis "?" has any extent.
+TensorArgument declared(const char *name, ElementType type, Role role,
+                        const std::vector<const char *> &axes, bool contiguous = false) {
+  TensorArgument tensor{name, type, role, {}, contiguous};
+  for (const char *axis : axes)
+    tensor.extents.push_back(*axis == '?' ? std::nullopt : std::optional(*Expression::parse(axis)));
+  return tensor;
+}
+
 /// A kernel that is not attention: its tensors are passed by name.
 class NamedTensorsTest : public ArgumentsTest {
 protected:
   NamedTensorsTest() {
-    auto declared = [](const char *name, ElementType type, TensorArgument::Role role,
-                       const std::vector<const char *> &axes, bool contiguous = false) {
-      TensorArgument tensor{name, type, role, {}, contiguous};
-      for (const char *axis : axes)
-        tensor.extents.push_back(*axis == '?' ? std::nullopt
-                                              : std::optional(*Expression::parse(axis)));
-      return tensor;
-    };
-    using Role = TensorArgument::Role;
     Artifact artifact;
     artifact.variantName = "product";
     artifact.tensors = {
@@ -350,6 +352,48 @@ TEST_F(NamedTensorsTest, OnlyTensorsWithoutGapsNameAnExtent) {
   EXPECT_EQ(checked->extents.Sq, 5);
   EXPECT_EQ(checked->extents.Sk, 1);
   EXPECT_SAYS(a.o.extents[2] = -1, "its length extent must lie in [0, 2147479552]");
+}
+
+/// A decoding kernel whose keys lie in pages of 16 rows.
+class PagesTest : public ArgumentsTest {
+protected:
+  PagesTest() {
+    Artifact artifact;
+    artifact.variantName = "decoding";
+    artifact.tensors = {
+        declared("q", ElementType::bf16, Role::in, {"B", "H", "Sq", "64"}),
+        declared("k", ElementType::bf16, Role::in, {"?", "Hkv", "16", "64"}),
+        declared("o", ElementType::bf16, Role::out, {"B", "H", "Sq", "64"}),
+        declared("table", ElementType::i32, Role::in, {"B", "?"}),
+        declared("lengths", ElementType::i32, Role::in, {"B"}, /*contiguous=*/true)};
+    Result<Signature> made = Signature::of(artifact);
+    EXPECT_TRUE(made.ok());
+    signature = *made;
+    arguments = LaunchArguments();
+    arguments.q = arguments.o = Tensor::bhsd(memory, ElementType::bf16, 2, 6, 1, 64);
+    arguments.k = Tensor::bhsd(memory, ElementType::bf16, 9, 3, 16, 64);
+    arguments.tensors = {{"table", Tensor::contiguous(memory, ElementType::i32, {2, 4})},
+                         {"lengths", Tensor::contiguous(memory, ElementType::i32, {2})}};
+  }
+  enum { table, lengths };
+};
+
+TEST_F(PagesTest, HaveTheRowsOfTheKernels) {
+  EXPECT_EQ(message([](LaunchArguments &) {}), "");
+  EXPECT_SAYS(a.k.extents[2] = 32,
+              "k has pages of 32 rows, the kernel was compiled for pages of 16 rows: pass a pool "
+              "with pages of 16 rows, or compile with the binding page=32");
+}
+
+// No kernel can be compiled for tables and lengths of another type.
+TEST_F(PagesTest, HaveTablesOfIntegers) {
+  EXPECT_EQ(message([](LaunchArguments &a) { a.tensors[table].tensor.type = ElementType::f32; }),
+            "table is f32[2, 4], its elements must be i32: convert it to i32");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.tensors[lengths].tensor.type = ElementType::f32; }),
+            "lengths is f32[2], it must be i32[2]: [batch]");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.q.type = ElementType::i32; }),
+            "q is i32[2, 6, 1, 64], its elements must be bf16: convert it to bf16");
+  EXPECT_SAYS(a.k.type = ElementType::f16, "or compile for f16");
 }
 
 } // namespace

@@ -64,7 +64,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"Text", "sm_80", 64, "stages = two",
                 "schedule: stages must be a whole number from 1 to 4096, not 'two'"},
         Refusal{"NoValue", "sm_80", 64, "stages",
-                "schedule: stages must be a whole number from 1 to 4096, not ''"},
+                "schedule: 'stages' must have the form name = value, with a comma before the next "
+                "name, for example block_m = 64, block_n = 64"},
         Refusal{"TooSmall", "host", 64, "block_n = 0",
                 "schedule: block_n must be a whole number from 1 to 4096, not '0'"},
         Refusal{"NoConsumers", "sm_90", 64, "consumers = -1",
@@ -129,6 +130,12 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"NothingAfterTheComma", "sm_80", 64, "block_m = 64, ",
                 "schedule: 'block_m = 64, ' has a comma without a field next to it; write name = "
                 "value, name = value"},
+        Refusal{"NoComma", "host", 64, "block_m = 64 block_n = 32",
+                "schedule: 'block_m = 64 block_n = 32' must have the form name = value, with a "
+                "comma before the next name, for example block_m = 64, block_n = 64"},
+        Refusal{"NoEqualsSign", "host", 64, "stages = 1, block_m: 64",
+                "schedule: 'block_m: 64' must have the form name = value, with a comma before the "
+                "next name, for example block_m = 64, block_n = 64"},
         Refusal{"Twice", "host", 64, "block_m = 64, block_m = 32",
                 "schedule: block_m is given twice; leave one out"},
         Refusal{

@@ -5,6 +5,7 @@
 #include "Parameters.h"
 
 #include "tesela/Check.h"
+#include "tesela/NearestName.h"
 
 #include <fmt/format.h>
 
@@ -56,12 +57,18 @@ static Result<double> parseScalar(const std::string &name, ElementType type,
   return value;
 }
 
-static std::string scalarNames(const VariantInfo &variant) {
+/// The scalar parameter that `name` may misspell, else all of them.
+static std::string scalarNames(const VariantInfo &variant, const std::string &name) {
   std::string names;
+  std::vector<std::string_view> known;
   for (const VariantParameter &parameter : variant.parameters)
-    if (!parameter.isCapture)
+    if (!parameter.isCapture) {
       names += (names.empty() ? "" : ", ") + parameter.name;
-  return names.empty() ? "it has none" : "it has: " + names;
+      known.push_back(parameter.name);
+    }
+  if (std::string_view near = nearestName(name, known); !near.empty())
+    return fmt::format("did you mean '{}'?", near);
+  return names.empty() ? "it has none." : fmt::format("it has: {}.", names);
 }
 
 /// `kind`: what messages call the parameters of `variant`.
@@ -78,8 +85,8 @@ parseAssignments(const std::vector<std::string> &assignments, const VariantInfo 
         std::find_if(variant.parameters.begin(), variant.parameters.end(),
                      [&](const VariantParameter &candidate) { return candidate.name == name; });
     if (parameter == variant.parameters.end())
-      return invalid(fmt::format("--param {}: {} has no {} parameter '{}'; {}.", assignment,
-                                 variant.name, kind, name, scalarNames(variant)));
+      return invalid(fmt::format("--param {}: {} has no {} parameter '{}'; {}", assignment,
+                                 variant.name, kind, name, scalarNames(variant, name)));
     if (parameter->isCapture)
       return invalid(fmt::format("--param {}: '{}' is a captured tensor: put it into the file of "
                                  "--input, under its name.",

@@ -5,6 +5,7 @@
 #include "ExitCode.h"
 #include "StandardOutput.h"
 #include "options/Options.h"
+#include "options/UsageMessage.h"
 
 #include "tesela/Commit.h"
 #include "tesela/Variant.h"
@@ -64,9 +65,7 @@ int dispatch(int argc, char **argv) {
   app.set_version_flag("--version", versionText());
   app.require_subcommand(0, 1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.failure_message([](const CLI::App *, const CLI::Error &error) {
-    return fmt::format("tesela: error: {}. Try --help.\n", error.what());
-  });
+  app.failure_message(usageMessage);
 
   RunOptions runOptions;
   addRun(app, runOptions);
