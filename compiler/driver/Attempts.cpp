@@ -64,6 +64,15 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   const char *apart = isNarrow ? "consumers = 2, output_buffer = true, query_stages = 2"
                                : "consumers = 2, output_buffer = true";
   std::vector<Attempt> attempts;
+  // Up to 64 columns, two thread blocks with one consumer each run on a multiprocessor. They
+  // overlap each other's ends, and were 2 to 10 % faster from 2048 on, and slower at 512
+  // (docs/log/2026-11-29-deterministic-narrow.md).
+  constexpr int64_t longFrom = 2048;
+  bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;
+  if (isNarrow && specification.headDimV <= 64 && isLong)
+    attempts.push_back(withSchedule(specification,
+                                    "consumers = 1, block_m = 64, warps = 4, persistent = false",
+                                    /*mustOverlap=*/true));
   if (specification.headDimQk <= 128)
     attempts.push_back(withSchedule(specification, apart, /*mustOverlap=*/true));
   attempts.push_back(withSchedule(specification, roles, /*mustOverlap=*/true));
