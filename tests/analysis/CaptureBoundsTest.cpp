@@ -32,21 +32,23 @@ struct Case {
 };
 
 // A part of a table has 32,768 elements: one line has many parts, or a part has many lines.
-const Case kCases[] = {
-    {"one line", ElementType::i32, {300'000}, {1}},
-    {"a line that ends with a part", ElementType::i32, {65'536}, {1}},
-    {"one part", ElementType::i32, {32'768}, {1}},
-    {"one element more than a part", ElementType::i32, {32'769}, {1}},
-    {"two lines", ElementType::i32, {2, 100'001}, {100'001, 1}},
-    {"many short lines", ElementType::i32, {5'000, 37}, {37, 1}},
-    {"short lines along the other axis", ElementType::i32, {37, 5'000}, {1, 37}},
-    {"gaps", ElementType::i32, {80'000}, {3}},
-    {"backwards", ElementType::i32, {80'000}, {-1}},
-    {"bytes", ElementType::boolean, {3, 70'000}, {70'000, 1}},
-    {"numbers", ElementType::f32, {100'000}, {1}},
-    {"halves", ElementType::f16, {50'000}, {1}},
-    {"few elements", ElementType::i32, {9}, {1}},
-};
+std::vector<Case> cases() {
+  return {
+      {"one line", ElementType::i32, {300'000}, {1}},
+      {"a line that ends with a part", ElementType::i32, {65'536}, {1}},
+      {"one part", ElementType::i32, {32'768}, {1}},
+      {"one element more than a part", ElementType::i32, {32'769}, {1}},
+      {"two lines", ElementType::i32, {2, 100'001}, {100'001, 1}},
+      {"many short lines", ElementType::i32, {5'000, 37}, {37, 1}},
+      {"short lines along the other axis", ElementType::i32, {37, 5'000}, {1, 37}},
+      {"gaps", ElementType::i32, {80'000}, {3}},
+      {"backwards", ElementType::i32, {80'000}, {-1}},
+      {"bytes", ElementType::boolean, {3, 70'000}, {70'000, 1}},
+      {"numbers", ElementType::f32, {100'000}, {1}},
+      {"halves", ElementType::f16, {50'000}, {1}},
+      {"few elements", ElementType::i32, {9}, {1}},
+  };
+}
 
 int64_t bytesOf(ElementType type) {
   return type == ElementType::boolean                            ? 1
@@ -163,7 +165,7 @@ bool areSame(ElementType type, const Scalar &a, const Scalar &b) {
 
 TEST(CaptureBounds, AreThoseOfTheElementsForThreadsThatAskAtOnce) {
   constexpr int threads = 4, rounds = 3;
-  for (const Case &each : kCases)
+  for (const Case &each : cases())
     for (int round = 0; round < rounds; ++round) {
       std::mt19937 random(round + 1);
       int64_t elements = 1, first = 0;
@@ -176,6 +178,7 @@ TEST(CaptureBounds, AreThoseOfTheElementsForThreadsThatAskAtOnce) {
       CaptureBounds tables(view, each.type);
       std::atomic<int> ready = 0, wrong = 0;
       std::vector<std::thread> asking;
+      asking.reserve(threads);
       for (int thread = 0; thread < threads; ++thread)
         asking.emplace_back([&, thread] {
           std::mt19937 ofThread(100 * round + thread);
