@@ -297,10 +297,11 @@ private:
     for (; (i + 4) * fanOut <= count; i += 4) {
       FourIntegers least[4], largest[4];
       for (int64_t j = 0; j < 4; ++j) {
-        FourIntegers halves[2];
-        std::memcpy(halves, from + (i + j) * fanOut, sizeof halves);
-        least[j] = lesser(halves[0], halves[1]);
-        largest[j] = greater(halves[0], halves[1]);
+        FourIntegers first, second;
+        std::memcpy(&first, from + (i + j) * fanOut, sizeof first);
+        std::memcpy(&second, from + (i + j) * fanOut + 4, sizeof second);
+        least[j] = lesser(first, second);
+        largest[j] = greater(first, second);
       }
       FourIntegers low = ofEachVector<lesser>(least), high = ofEachVector<greater>(largest);
       FourIntegers pairs[2] = {__builtin_shufflevector(low, high, 0, 4, 1, 5),

@@ -193,40 +193,44 @@ private:
   /// The exchange after which the busier of the two ranks has the least work; all of at most `most`
   /// are equally good. Between equally good ones, the one with the fewest additional keys.
   Exchange bestExchange(size_t busiest) {
-    // The greatest integer that is not above `most`: work is an integer, too.
-    auto enough = (unsigned long long)(most);
-    unsigned long long load = loads[busiest];
     std::vector<unsigned long long> heavies;
     for (size_t cell : held[busiest])
       heavies.push_back(work[cell]);
     auto [lightest, heaviest] = std::ranges::minmax(heavies);
-    Exchange best{.then = load - 1};
+    Exchange best{.then = loads[busiest] - 1};
     for (size_t rank = 0; rank < loads.size(); ++rank)
-      for (size_t &light : held[rank]) {
+      for (size_t light = 0; light < held[rank].size() && rank != busiest; ++light) {
         // The work of a heavy cell with which the exchange is not worse than the best one.
-        unsigned long long least = work[light] + std::max(load - best.then, 1ULL);
-        unsigned long long greatest = work[light] + best.then - loads[rank];
-        if (rank == busiest || loads[rank] >= best.then || heaviest < least || lightest > greatest)
+        unsigned long long of = work[held[rank][light]];
+        unsigned long long least = of + std::max(loads[busiest] - best.then, 1ULL);
+        unsigned long long greatest = of + best.then - loads[rank];
+        if (loads[rank] >= best.then || heaviest < least || lightest > greatest)
           continue;
-        for (size_t heavy = 0; heavy < heavies.size(); ++heavy) {
-          if (heavies[heavy] < least || heavies[heavy] > greatest)
-            continue;
-          unsigned long long less = heavies[heavy] - work[light];
-          unsigned long long then = std::max({load - less, loads[rank] + less, enough});
-          if (then > best.then) // which has changed since
-            continue;
-          bool isBetter = !best.out || then < best.then;
-          size_t &out = held[busiest][heavy];
-          // Counting can stop when another exchange has fewer keys.
-          long limit = isBetter ? 2 * long(cells) : best.more;
-          long more = has.lacks(rank, keys, out, limit);
-          if (more < limit)
-            more += has.lacks(busiest, keys, light, limit - more);
-          if (isBetter || more < best.more)
-            best = {&out, &light, then, more};
-        }
+        for (size_t heavy = 0; heavy < heavies.size(); ++heavy)
+          if (heavies[heavy] >= least && heavies[heavy] <= greatest)
+            consider(held[busiest][heavy], busiest, held[rank][light], rank, best);
       }
     return best;
+  }
+
+  /// Replaces `best` if this exchange is better. Few exchanges come here. Inlined, it would take
+  /// the registers from the loop that finds them.
+  [[gnu::noinline]] void consider(size_t &out, size_t busiest, size_t &in, size_t rank,
+                                  Exchange &best) {
+    unsigned long long less = work[out] - work[in];
+    // Work is an integer, so "at most `most`" is "at most the integer below it".
+    unsigned long long then =
+        std::max({loads[busiest] - less, loads[rank] + less, (unsigned long long)(most)});
+    if (then > best.then)
+      return;
+    bool isBetter = !best.out || then < best.then;
+    // Counting can stop when another exchange has fewer keys.
+    long limit = isBetter ? 2 * long(cells) : best.more;
+    long more = has.lacks(rank, keys, out, limit);
+    if (more < limit)
+      more += has.lacks(busiest, keys, in, limit - more);
+    if (isBetter || more < best.more)
+      best = {&out, &in, then, more};
   }
 
   const size_t cells;
