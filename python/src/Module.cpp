@@ -156,6 +156,7 @@ bool addNumbers(PyObject *module) {
 
 } // namespace tesela::python
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the name for Python
 PyMODINIT_FUNC PyInit__native() {
   using namespace tesela::python;
   Owned module(PyModule_Create(&definition));

@@ -67,7 +67,7 @@ Counted countedBy(CellAnalysis &analysis, const Bindings &bindings,
 
 /// Two sequences of documents, or of numbers in which their limits appear several times.
 Bindings bindingsOf(std::vector<int32_t> &ids, int32_t of) {
-  ids.resize(size_t(2 * length));
+  ids.resize(size_t(length) * 2);
   for (int32_t i = 0; i < 2 * length; ++i)
     ids[size_t(i)] = i / (of + i / length * 50);
   Bindings bindings;
