@@ -11,11 +11,13 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 namespace tesela {
 
-/// The rows of a work item. Each thread copies the program for its item.
-static constexpr int64_t rowsOfItem = 32;
+/// The rows of a work item. Short items keep all threads busy until the end. With several heads an
+/// item is longer: some values of a head are computed again for each item.
+static int64_t rowsOfItem(int64_t heads) { return heads > 1 ? 32 : 8; }
 
 struct CellAnalysis::State {
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
@@ -73,27 +75,29 @@ public:
   /// column.
   void add(const Point &where, int64_t row, llvm::ArrayRef<int64_t> columns, uint32_t times,
            uint32_t *work) {
-    keys.resize(columns.size());
-    keeps.resize(keys.size());
-    kept.assign(columns.size(), 0);
     // With one tile for each cell nothing is tested: a tile is computed whole.
     uint32_t looked = full > 2 ? uint32_t(side) : 0;
-    for (uint32_t i = 0; i < looked; ++i) {
-      auto at = [&](int64_t part) { return (2 * part + 1) * cell / (2 * side); };
-      Point point = where;
-      point.q = int32_t(std::min(row * cell + at(i), extents.Sq - 1L));
-      for (size_t column = 0; column < columns.size(); ++column)
-        keys[column] = int32_t(std::min(columns[column] * cell + at(reversed(i)), extents.Sk - 1L));
-      mask.keepsKeys(point, keys.data(), keys.size(), keeps.data());
-      for (size_t column = 0; column < keys.size(); ++column)
-        kept[column] += keeps[column];
-    }
-    for (size_t column = 0; column < columns.size(); ++column) {
+    keeps.resize(columns.size() * looked);
+    queries.clear();
+    keys.clear();
+    // The pairs of all cells of the row together: the mask runs for many pairs at once.
+    for (int64_t column : columns)
+      for (uint32_t i = 0; i < looked; ++i) {
+        auto at = [&](int64_t part) { return (2 * part + 1) * cell / (2 * side); };
+        queries.push_back(int32_t(std::min(row * cell + at(i), extents.Sq - 1L)));
+        keys.push_back(int32_t(std::min(column * cell + at(reversed(i)), extents.Sk - 1L)));
+      }
+    mask.keepsPairs(where, queries.data(), keys.data(), keys.size(), keeps.data());
+    auto ofColumn = keeps.begin();
+    for (int64_t column : columns) {
       uint32_t each = full;
       // The border of the kept pairs cuts about n of n * n tiles.
-      if (looked > 0)
-        each = std::clamp((full * kept[column] + looked / 2) / looked + 1, uint32_t(1), full);
-      work[columns[column]] += times * each;
+      if (looked > 0) {
+        uint32_t kept = std::accumulate(ofColumn, ofColumn + looked, uint32_t(0));
+        each = std::clamp((full * kept + looked / 2) / looked + 1, uint32_t(1), full);
+      }
+      work[column] += times * each;
+      ofColumn += looked;
     }
   }
 
@@ -110,10 +114,56 @@ private:
   const Extents &extents;
   const int64_t cell;
   const uint32_t full;
-  std::vector<int32_t> keys;
+  std::vector<int32_t> queries, keys; ///< of the tested pairs, cell by cell
   std::vector<uint8_t> keeps;
-  std::vector<uint32_t> kept;
 };
+
+/// What a thread needs to count rows.
+struct Counting {
+  TileProgram program;
+  Samples samples;
+  std::vector<int64_t> partial; ///< columns of the current row
+};
+
+/// What threads need for their items: as many as threads run at the same time. An item takes one
+/// that another item has left, because a copy of a program first evaluates much that all rows
+/// share.
+class Countings {
+public:
+  std::unique_ptr<Counting> take() {
+    std::lock_guard lock(mutex);
+    if (left.empty())
+      return nullptr;
+    std::unique_ptr<Counting> taken = std::move(left.back());
+    left.pop_back();
+    return taken;
+  }
+  void leave(std::unique_ptr<Counting> counting) {
+    std::lock_guard lock(mutex);
+    left.push_back(std::move(counting));
+  }
+
+private:
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Counting>> left;
+};
+
+/// Sums the work of a row, and sets the bits of the columns that have some.
+uint64_t sumOfRow(llvm::ArrayRef<uint32_t> work, uint64_t *needs) {
+  constexpr size_t several = 16; // most cells of most masks are empty
+  uint64_t sum = 0;
+  for (size_t first = 0; first < work.size(); first += several) {
+    uint64_t bits = 0;
+    llvm::ArrayRef<uint32_t> some = work.slice(first, std::min(several, work.size() - first));
+    if (std::accumulate(some.begin(), some.end(), uint32_t(0), std::bit_or()))
+      for (size_t i = 0; i < some.size(); ++i) {
+        sum += some[i];
+        bits |= uint64_t(some[i] != 0) << i;
+      }
+    needs[first / 64] |= bits << first % 64;
+  }
+  return sum;
+}
 
 } // namespace
 
@@ -140,12 +190,12 @@ Result<std::unique_ptr<CellAnalysis>> CellAnalysis::create(const Variant &varian
   });
 }
 
-Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParallel, int64_t &rows,
-                           int64_t &columns, std::vector<uint32_t> &work) {
+Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParallel,
+                           const Memory &memory, CellCounts &counts) {
   const Extents &extents = bindings.extents;
   int64_t cell = state->cell;
-  rows = (extents.Sq + cell - 1) / cell;
-  columns = (extents.Sk + cell - 1) / cell;
+  int64_t rows = counts.rows = (extents.Sq + cell - 1) / cell;
+  int64_t columns = counts.columns = (extents.Sk + cell - 1) / cell;
   constexpr int64_t mostCells = int64_t(1) << 26; // 256 MB of numbers
   if (rows > mostCells / std::max<int64_t>(columns, 1))
     return Error(Code::invalidArgument,
@@ -154,7 +204,13 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
                      std::to_string(extents.Sq) + " queries and " + std::to_string(extents.Sk) +
                      " keys, and at most " + std::to_string(mostCells) +
                      " can be counted: use larger cells");
-  work.assign(size_t(rows * columns), 0);
+  uint32_t *work = memory(size_t(rows * columns));
+  if (!work)
+    return Error(Code::outOfMemory, "no memory for the work of " + std::to_string(rows) + " x " +
+                                        std::to_string(columns) + " cells: use larger cells");
+  counts.words = (columns + 63) / 64;
+  counts.sums.resize(size_t(rows));
+  counts.needs.resize(size_t(rows * counts.words));
   int32_t batches = tellsBatches_ ? extents.B : std::min(extents.B, 1);
   int32_t heads = tellsHeads_ ? extents.H : std::min(extents.H, 1);
   uint32_t times = uint32_t(tellsBatches_ ? 1 : extents.B) * uint32_t(tellsHeads_ ? 1 : extents.H);
@@ -165,35 +221,43 @@ Status CellAnalysis::count(const Bindings &bindings, const InParallel &inParalle
     return mask.error();
 
   // All heads of a row add to the same cells, so one thread takes a row for all heads.
+  int64_t rowsOfItem = tesela::rowsOfItem(int64_t(batches) * heads);
   int64_t items = (rows + rowsOfItem - 1) / rowsOfItem;
   std::mutex mutex;
   Status failure;
+  Countings countings;
   auto countRows = [&](int64_t item) {
-    TileProgram evaluated(*state->program);
-    Samples samples(*mask, extents, cell, state->full);
-    std::vector<int64_t> partial;
+    std::unique_ptr<Counting> counting = countings.take();
+    if (!counting)
+      counting.reset(new Counting{
+          TileProgram(*state->program), Samples(*mask, extents, cell, state->full), {}});
+    int64_t first = item * rowsOfItem, end = std::min(first + rowsOfItem, rows);
+    std::fill(work + first * columns, work + end * columns, 0);
     for (int32_t b = 0; b < batches; ++b)
       for (int32_t h = 0; h < heads; ++h)
-        for (int64_t row = item * rowsOfItem; row < std::min((item + 1) * rowsOfItem, rows);
-             ++row) {
+        for (int64_t row = first; row < end; ++row) {
           Point where{.b = b, .h = h, .hkv = h / (extents.H / extents.Hkv)};
           Result<llvm::ArrayRef<VisitedRun>> runs =
-              evaluated.evaluateRuns(bindings, where, int32_t(row * cell));
+              counting->program.evaluateRuns(bindings, where, int32_t(row * cell));
           if (!runs) {
             std::lock_guard lock(mutex);
             failure = runs.error();
             return;
           }
-          uint32_t *ofRow = work.data() + row * columns;
-          partial.clear();
+          uint32_t *ofRow = work + row * columns;
+          counting->partial.clear();
           for (const VisitedRun &run : *runs)
             for (int64_t column = run.first; column < std::min(run.end, columns); ++column)
               if (run.partial)
-                partial.push_back(column);
+                counting->partial.push_back(column);
               else
                 ofRow[column] += times * state->full;
-          samples.add(where, row, partial, times, ofRow);
+          counting->samples.add(where, row, counting->partial, times, ofRow);
         }
+    for (int64_t row = first; row < end; ++row)
+      counts.sums[size_t(row)] =
+          sumOfRow({work + row * columns, size_t(columns)}, &counts.needs[row * counts.words]);
+    countings.leave(std::move(counting));
   };
   if (inParallel) {
     if (Status status = inParallel(items, countRows); !status)

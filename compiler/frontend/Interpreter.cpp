@@ -9,8 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontend/Interpreter.h"
 
-#include "attn/Arithmetic.h"
-#include "frontend/ExactMath.h"
+#include "frontend/InterpreterArithmetic.h"
 
 #include <algorithm>
 #include <array>
@@ -28,17 +27,6 @@ union Interpreter::Slot {
 
 namespace {
 
-/// The arithmetic of masks: f32, the same bits as on every target.
-struct ExactMath {
-  using Real = float;
-  static float exp(float x) { return exactExp(arithmetic, x); }
-  static float log(float x) { return exactLog(arithmetic, x); }
-  static float tanh(float x) { return exactTanh(arithmetic, x); }
-  static float sin(float x) { return exactSin(arithmetic, x); }
-  static float cos(float x) { return exactCos(arithmetic, x); }
-  inline static FloatArithmetic arithmetic;
-};
-
 /// The arithmetic of scores: f32 or double.
 template <typename T> struct LibraryMath {
   using Real = T;
@@ -48,113 +36,6 @@ template <typename T> struct LibraryMath {
   static T sin(T x) { return std::sin(x); }
   static T cos(T x) { return std::cos(x); }
 };
-
-template <typename Math, typename Real> Real transcendental(Operator op, Real x) {
-  switch (op) {
-  case Operator::exp:
-    return Math::exp(x);
-  case Operator::log:
-    return Math::log(x);
-  case Operator::tanh:
-    return Math::tanh(x);
-  case Operator::sin:
-    return Math::sin(x);
-  default:
-    return Math::cos(x);
-  }
-}
-
-template <typename T> bool compare(Operator op, T a, T b) {
-  switch (op) {
-  case Operator::less:
-    return a < b;
-  case Operator::lessEqual:
-    return a <= b;
-  case Operator::greater:
-    return a > b;
-  case Operator::greaterEqual:
-    return a >= b;
-  case Operator::equal:
-    return a == b;
-  default:
-    return a != b;
-  }
-}
-
-int32_t integerArithmetic(Operator op, int32_t a, int32_t b) {
-  switch (op) {
-  case Operator::add:
-    return attn::wrappingAdd(a, b);
-  case Operator::subtract:
-    return attn::wrappingSubtract(a, b);
-  case Operator::multiply:
-    return attn::wrappingMultiply(a, b);
-  case Operator::divide:
-    return attn::floorDivide(a, b);
-  case Operator::remainder:
-    return attn::floorRemainder(a, b);
-  case Operator::negate:
-    return attn::wrappingSubtract(0, a);
-  case Operator::absolute:
-    return a < 0 ? attn::wrappingSubtract(0, a) : a;
-  case Operator::minimum:
-    return std::min(a, b);
-  default:
-    return std::max(a, b);
-  }
-}
-
-template <typename Real> Real floatArithmetic(Operator op, Real a, Real b) {
-  switch (op) {
-  case Operator::add:
-    return a + b;
-  case Operator::subtract:
-    return a - b;
-  case Operator::multiply:
-    return a * b;
-  case Operator::divide:
-    return a / b;
-  case Operator::negate:
-    return -a;
-  case Operator::absolute:
-    return std::fabs(a);
-  case Operator::minimum:
-    return b < a || a != a ? b : a;
-  default:
-    return b > a || a != a ? b : a;
-  }
-}
-
-int32_t indexOf(const Point &point, int32_t index) {
-  switch (static_cast<Index>(index)) {
-  case Index::b:
-    return point.b;
-  case Index::h:
-    return point.h;
-  case Index::hkv:
-    return point.hkv;
-  case Index::q:
-    return point.q;
-  case Index::k:
-    return point.k;
-  }
-  return 0;
-}
-
-/// Loads an f32, f16 or bf16 and widens it to f32, exactly.
-float loadNumber(const void *data, ElementType type, int64_t offset) {
-  if (type == ElementType::f32)
-    return static_cast<const float *>(data)[offset];
-  uint16_t bits = static_cast<const uint16_t *>(data)[offset];
-  return type == ElementType::f16 ? f16ToFloat(bits) : bf16ToFloat(bits);
-}
-
-/// Loads an i32, or a bool (a byte) as 0 or 1.
-int32_t loadInteger(const void *data, ElementType type, int64_t offset) {
-  if (type == ElementType::boolean)
-    return static_cast<const uint8_t *>(data)[offset] != 0;
-  return static_cast<const int32_t *>(data)[offset];
-}
 
 } // namespace
 
@@ -428,23 +309,6 @@ int64_t Interpreter::keptKeys(const Point &first, int64_t keys) const {
     kept += slots.data()[mask_.result].i != 0;
   }
   return kept;
-}
-
-void Interpreter::keepsKeys(const Point &row, const int32_t *keys, size_t count,
-                            uint8_t *keeps) const {
-  if (count == 0)
-    return;
-  Slots slots(mask_);
-  Point point = row;
-  point.k = keys[0];
-  runRange<ExactMath>(mask_, point, 0.0f, slots.data(), 0, mask_.code.size());
-  keeps[0] = slots.data()[mask_.result].i != 0;
-  for (size_t key = 1; key < count; ++key) {
-    point.k = keys[key];
-    for (int32_t number : mask_.ofKey)
-      step<ExactMath>(mask_, point, 0.0f, slots.data(), size_t(number));
-    keeps[key] = slots.data()[mask_.result].i != 0;
-  }
 }
 
 float Interpreter::score(const Point &point, float s) const {

@@ -68,8 +68,10 @@ public:
   bool mask(const Point &point) const;
   /// The number of kept pairs among `keys` pairs: `first`, and those of the keys that follow.
   int64_t keptKeys(const Point &first, int64_t keys) const;
-  /// Sets keeps[i] to 1 if the pair of the query of `point` and keys[i] is kept, and to 0 if not.
-  void keepsKeys(const Point &point, const int32_t *keys, size_t count, uint8_t *keeps) const;
+  /// Sets keeps[i] to 1 if the pair of queries[i] and keys[i] is kept, and to 0 if not. `where`
+  /// gives batch and heads. Each instruction runs for many pairs at once.
+  void keepsPairs(const Point &where, const int32_t *queries, const int32_t *keys, size_t count,
+                  uint8_t *keeps) const;
   /// The score in i32 and f32, as a kernel without approximations would compute it.
   float score(const Point &point, float s) const;
   /// The reference of the score: i32 parts wrap as i32, f32 parts are computed in double.
@@ -115,6 +117,7 @@ private:
   union Slot;
   class Translation;
   class Slots;
+  class Pairs;
   template <typename Math>
   Slot run(const Program &program, const Point &point, typename Math::Real s) const;
   template <typename Math>

@@ -55,7 +55,7 @@ BoxTest::BoxTest(Region &region, Yielded last, const llvm::DenseSet<Value> &ofRo
     if (dependsOnRows)
       withRows.insert_range(op.getResults());
     if (!varies) {
-      uniformOps.push_back(&op);
+      (dependsOnRows ? uniformRowOps : uniformOps).push_back(&op);
       continue;
     }
     Step step{.function = elementFunctionOf(op),

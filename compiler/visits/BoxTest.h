@@ -27,8 +27,10 @@ public:
   /// depend on the first row of the block.
   BoxTest(mlir::Region &region, Yielded last, const llvm::DenseSet<mlir::Value> &ofRows);
 
-  /// The operations that do not depend on the box, in order.
+  /// The operations that do not depend on the box, in order: those that do not depend on the rows
+  /// either, and those that do.
   llvm::ArrayRef<mlir::Operation *> uniform() const { return uniformOps; }
+  llvm::ArrayRef<mlir::Operation *> uniformOfRows() const { return uniformRowOps; }
   /// The first operation that no step can compute; empty if there is none.
   const std::string &unknown() const { return unknownOp; }
 
@@ -41,7 +43,7 @@ private:
     int firstOperand = 0, end = 0; ///< in `operands`
   };
 
-  std::vector<mlir::Operation *> uniformOps;
+  std::vector<mlir::Operation *> uniformOps, uniformRowOps;
   std::string unknownOp;
   std::vector<Step> steps;
   std::vector<int> operands;                         ///< places

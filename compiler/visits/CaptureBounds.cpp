@@ -100,13 +100,23 @@ private:
 
   /// The table of one axis. A line has all elements along the axis, for fixed other indices.
   struct Axis {
-    std::once_flag once;
+    std::once_flag once;              ///< for everything but the pairs
     std::atomic<bool> isMade = false; ///< asked before `once`, which costs more
     /// Level l has of each line ⌈extent / 8^(l + 1)⌉ pairs, line after line.
     std::vector<std::unique_ptr<Pair[]>> levels;
     std::vector<int64_t> lengths;     ///< of a line in each level
     std::vector<int64_t> lineStrides; ///< of the line's number, by axis; 0 of this one
+    int64_t lines = 1;
+    // The table is made in parts. A part has some lines, or some elements of one line.
+    int64_t linesOfPart = 1, partsOfLine = 1, parts = 0;
+    size_t levelsOfPart = 0; ///< the levels above have pairs of several parts
+    std::atomic<int64_t> nextPart = 0, unfinished = 0;
   };
+
+  /// A part has about as many elements as levelsInPart levels have under one pair.
+  static constexpr size_t levelsInPart = 5;
+  static constexpr int64_t elementsOfPart = 32768;
+  static_assert(elementsOfPart == fanOut * fanOut * fanOut * fanOut * fanOut);
 
   const CaptureView view;
   const ElementType type;
@@ -191,50 +201,92 @@ private:
     return found;
   }
 
+  /// Threads usually need a new table at the same time. Each of them makes parts of it until none
+  /// is left, and waits for the others.
   const Axis &tableOf(size_t along) {
     Axis &axis = axes[along];
-    if (!axis.isMade.load(std::memory_order_acquire))
-      std::call_once(axis.once, [&] {
-        make(axis, along);
-        axis.isMade.store(true, std::memory_order_release);
-      });
+    if (axis.isMade.load(std::memory_order_acquire))
+      return axis;
+    std::call_once(axis.once, [&] { divide(axis, along); });
+    for (int64_t part; (part = axis.nextPart.fetch_add(1)) < axis.parts;) {
+      makePart(axis, along, part);
+      if (axis.unfinished.fetch_sub(1) > 1)
+        continue;
+      for (size_t level = axis.levelsOfPart; level < axis.levels.size(); ++level)
+        for (int64_t line = 0; line < axis.lines; ++line)
+          makePairs(axis, along, level, line, 0, axis.lengths[level]);
+      axis.isMade.store(true, std::memory_order_release);
+      axis.isMade.notify_all();
+    }
+    axis.isMade.wait(false, std::memory_order_acquire);
     return axis;
   }
 
-  void make(Axis &axis, size_t along) const {
-    int64_t extent = view.extents[along], lines = 1;
-    axis.lineStrides.resize(axes.size());
+  /// Divides the work, and allocates the pairs.
+  void divide(Axis &axis, size_t along) const {
+    int64_t extent = view.extents[along];
+    axis.lines = 1;
+    axis.lineStrides.assign(axes.size(), 0);
     for (size_t other = axes.size(); other-- > 0;)
       if (other != along) {
-        axis.lineStrides[other] = lines;
-        lines *= view.extents[other];
+        axis.lineStrides[other] = axis.lines;
+        axis.lines *= view.extents[other];
       }
+    axis.levels.clear(); // memory may have run out before
+    axis.lengths.clear();
     for (int64_t length = extent; length > 1;) {
-      int64_t before = length;
       length = (length + fanOut - 1) / fanOut;
-      auto pairs = std::make_unique_for_overwrite<Pair[]>(size_t(lines * length));
-      for (int64_t line = 0; line < lines; ++line) {
-        if constexpr (std::is_same_v<T, int32_t>) {
-          if (axis.levels.empty() && type == ElementType::i32 && view.strides[along] == 1) {
-            const int32_t *from = static_cast<const int32_t *>(view.data) + offsetOf(axis, line);
-            boundRow(from, before, pairs.get() + line * length);
-            continue;
-          }
-        }
-        int64_t offset = axis.levels.empty() ? offsetOf(axis, line) : 0;
-        auto under = [&](int64_t at) {
-          return axis.levels.empty() ? elementAt(offset + at * view.strides[along])
-                                     : axis.levels.back()[size_t(line * before + at)];
-        };
-        for (int64_t i = 0; i < length; ++i) {
-          Pair pair = under(i * fanOut);
-          for (int64_t at = i * fanOut + 1; at < std::min((i + 1) * fanOut, before); ++at)
-            pair.take(under(at));
-          pairs[size_t(line * length + i)] = pair;
-        }
-      }
-      axis.levels.push_back(std::move(pairs));
+      axis.levels.push_back(std::make_unique_for_overwrite<Pair[]>(size_t(axis.lines * length)));
       axis.lengths.push_back(length);
+    }
+    axis.partsOfLine = (extent + elementsOfPart - 1) / elementsOfPart;
+    axis.linesOfPart = std::max<int64_t>(elementsOfPart / extent, 1);
+    axis.levelsOfPart = axis.partsOfLine > 1 ? levelsInPart : axis.levels.size();
+    axis.parts = (axis.lines + axis.linesOfPart - 1) / axis.linesOfPart * axis.partsOfLine;
+    axis.unfinished = axis.parts;
+  }
+
+  void makePart(Axis &axis, size_t along, int64_t part) const {
+    int64_t firstLine = part / axis.partsOfLine * axis.linesOfPart;
+    int64_t endLine = std::min(firstLine + axis.linesOfPart, axis.lines);
+    int64_t begin = part % axis.partsOfLine * elementsOfPart;
+    int64_t end = std::min(begin + elementsOfPart, view.extents[along]);
+    for (size_t level = 0; level < axis.levelsOfPart; ++level) {
+      begin /= fanOut;
+      end = (end + fanOut - 1) / fanOut;
+      for (int64_t line = firstLine; line < endLine; ++line)
+        makePairs(axis, along, level, line, begin, end);
+    }
+  }
+
+  /// Makes the pairs from `begin` to `end` - 1 of a line from the level below.
+  void makePairs(Axis &axis, size_t along, size_t level, int64_t line, int64_t begin,
+                 int64_t end) const {
+    Pair *pairs = axis.levels[level].get() + line * axis.lengths[level];
+    if (level > 0) {
+      const Pair *below = axis.levels[level - 1].get() + line * axis.lengths[level - 1];
+      return takeEach(pairs, begin, end, axis.lengths[level - 1],
+                      [&](int64_t at) { return below[at]; });
+    }
+    int64_t extent = view.extents[along], stride = view.strides[along];
+    int64_t offset = offsetOf(axis, line);
+    if constexpr (std::is_same_v<T, int32_t>)
+      if (type == ElementType::i32 && stride == 1) {
+        const int32_t *from = static_cast<const int32_t *>(view.data) + offset + begin * fanOut;
+        return boundRow(from, std::min(end * fanOut, extent) - begin * fanOut, pairs + begin);
+      }
+    takeEach(pairs, begin, end, extent,
+             [&](int64_t at) { return elementAt(offset + at * stride); });
+  }
+
+  /// Pairs of 8 neighbours each, of which there are `count`.
+  template <typename Below>
+  static void takeEach(Pair *pairs, int64_t begin, int64_t end, int64_t count, Below below) {
+    for (int64_t i = begin; i < end; ++i) {
+      Pair pair = below(i * fanOut);
+      for (int64_t at = i * fanOut + 1; at < std::min((i + 1) * fanOut, count); ++at)
+        pair.take(below(at));
+      pairs[i] = pair;
     }
   }
 
@@ -245,10 +297,11 @@ private:
     for (; (i + 4) * fanOut <= count; i += 4) {
       FourIntegers least[4], largest[4];
       for (int64_t j = 0; j < 4; ++j) {
-        FourIntegers halves[2];
-        std::memcpy(halves, from + (i + j) * fanOut, sizeof halves);
-        least[j] = lesser(halves[0], halves[1]);
-        largest[j] = greater(halves[0], halves[1]);
+        FourIntegers first, second;
+        std::memcpy(&first, from + (i + j) * fanOut, sizeof first);
+        std::memcpy(&second, from + (i + j) * fanOut + 4, sizeof second);
+        least[j] = lesser(first, second);
+        largest[j] = greater(first, second);
       }
       FourIntegers low = ofEachVector<lesser>(least), high = ofEachVector<greater>(largest);
       FourIntegers pairs[2] = {__builtin_shufflevector(low, high, 0, 4, 1, 5),

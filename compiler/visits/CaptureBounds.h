@@ -18,7 +18,8 @@ namespace tesela {
 /// each element of a box were read. An axis in which a box extends gets a table when the first such
 /// box is asked for: pairs for each 8 elements along the axis, for each 64, and so on. A box of n
 /// elements then costs about 14·log₈ n reads; a box that begins and ends at multiples of 64 costs a
-/// few. The tables have a seventh as many pairs as the tensor has elements.
+/// few. The tables have a seventh as many pairs as the tensor has elements. Threads that ask for a
+/// table that is not made yet make it together.
 ///
 /// The tensor must not change while this object lives. Any thread may use the object.
 class CaptureBounds {

@@ -76,7 +76,9 @@ public:
                                                   int32_t first);
 
   /// Call it before evaluating many rows of a launch: bounds of captured tensors then come from
-  /// tables. The bindings must neither move nor change until the next call of makeTables.
+  /// tables, and what does not depend on the rows is evaluated once for consecutive rows with the
+  /// same batch and heads. The bindings must neither move nor change until the next call of
+  /// makeTables.
   void makeTables(const Bindings &bindings);
 
   /// The same without a list, for launches with very many blocks: returns the number of visited
@@ -94,6 +96,7 @@ private:
   TileProgram(const Variant &variant, const TileBlocks &blocks)
       : variant(std::make_shared<Variant>(variant)), blocks(blocks) {}
   Status lower(mlir::MLIRContext &context);
+  void beginHead();
 
   void run(mlir::Block &block);
   void execute(mlir::Operation &op);
@@ -122,7 +125,8 @@ private:
   std::optional<VisitedBlock> classify(int64_t index);
   void listFound();
   Status listAllFound();
-  void beginBoxes(const BoxTest &test, TestedBoxes &boxes);
+  /// `isFirst`: these are the first boxes of the current bindings and heads.
+  void beginBoxes(const BoxTest &test, TestedBoxes &boxes, bool isFirst);
   void listClosedRuns();
   Scalar valueOf(mlir::Operation &op);
   Scalar read(tile::ReadOp op);
@@ -144,6 +148,7 @@ private:
   TileForm form_ = TileForm::everyTile;
   int runs_ = 0, drops_ = 0;
   std::vector<LostProof> lostProofs_;
+  std::vector<mlir::Operation *> ofRows;                ///< see operationsOfRows
   llvm::SmallVector<mlir::Value> runEnds, dropEnds;     ///< columns; if the runs are closed
   tile::FindBlocksOp finding;                           ///< null if the runs are closed
   std::shared_ptr<const BoxTest> testOfOne, testOfMany; ///< the tests of `finding`
@@ -155,7 +160,8 @@ private:
   const Bindings *bindings = nullptr;
   Point place;
   int32_t firstRow = 0;
-  std::string unknown; ///< the first operation that could not be evaluated
+  bool isEvaluated = false; ///< `values` has everything that does not depend on the rows
+  std::string unknown;      ///< the first operation that could not be evaluated
   llvm::DenseMap<mlir::Value, Scalar> values;
   /// A captured tensor, and its tables if makeTables has made them.
   struct Capture {

@@ -159,10 +159,13 @@ std::optional<VisitedBlock> TileProgram::classify(int64_t index) {
   return keeps ? std::optional(VisitedBlock{index, drops}) : std::nullopt;
 }
 
-void TileProgram::beginBoxes(const BoxTest &test, TestedBoxes &boxes) {
+void TileProgram::beginBoxes(const BoxTest &test, TestedBoxes &boxes, bool isFirst) {
   if (unknown.empty())
     unknown = test.unknown();
-  for (Operation *op : test.uniform())
+  if (isFirst)
+    for (Operation *op : test.uniform())
+      execute(*op);
+  for (Operation *op : test.uniformOfRows())
     execute(*op);
   boxes.begin([&](Value value) { return values.lookup(value); });
 }
@@ -171,14 +174,15 @@ void TileProgram::beginBoxes(const BoxTest &test, TestedBoxes &boxes) {
 void TileProgram::listFound() {
   constexpr int64_t atOnce = tile::FindBlocksOp::blocksAtOnce;
   bool areKeys = blocks.rows == tile::Axis::Query;
-  if (!testedBlocks) {
+  bool isFirst = !testedBlocks;
+  if (isFirst) {
     int64_t extent = areKeys ? blocks.keys : blocks.queries;
     int64_t columns = areKeys ? bindings->extents.Sk : bindings->extents.Sq;
     testedBlocks.emplace(*testOfOne, 1, extent, columns, /*keepFixed=*/hasTables());
     testedGroups.emplace(*testOfMany, atOnce, extent, columns, /*keepFixed=*/false);
   }
-  beginBoxes(*testOfOne, *testedBlocks);
-  beginBoxes(*testOfMany, *testedGroups);
+  beginBoxes(*testOfOne, *testedBlocks, isFirst);
+  beginBoxes(*testOfMany, *testedGroups, isFirst);
   auto looks = [&](auto... arguments) { look(arguments...); };
   auto testBlocks = [&] {
     testedBlocks->run(looks, [&](int64_t index, bool keeps, bool drops) {

@@ -7,7 +7,6 @@
 
 #include "tesela/KeptCells.h"
 
-#include <numeric>
 #include <optional>
 
 namespace tesela::python {
@@ -92,6 +91,23 @@ PyObject *tellsApart(PyObject *self, void *) {
                        PyBool_FromLong(cells.tellsHeads()));
 }
 
+/// The counts as a tuple; null if it raised.
+PyObject *asTuple(const CellCounts &counts, PyObject *work) {
+  Owned sums(PyList_New(Py_ssize_t(counts.rows)));
+  for (size_t row = 0; sums && row < counts.sums.size(); ++row) {
+    PyObject *sum = PyLong_FromUnsignedLongLong(counts.sums[row]);
+    if (!sum || PyList_SetItem(sums.get(), Py_ssize_t(row), sum) < 0)
+      return nullptr;
+  }
+  Owned needs(PyBytes_FromStringAndSize(reinterpret_cast<const char *>(counts.needs.data()),
+                                        Py_ssize_t(counts.needs.size() * sizeof(uint64_t))));
+  if (!sums || !needs)
+    return nullptr;
+  return Py_BuildValue("LLONN", static_cast<long long>(counts.rows),
+                       static_cast<long long>(counts.columns), work, sums.release(),
+                       needs.release());
+}
+
 /// count(sizes, values)
 PyObject *count(PyObject *object, PyObject *arguments) {
   auto *self = reinterpret_cast<KeptCellsObject *>(object);
@@ -111,36 +127,30 @@ PyObject *count(PyObject *object, PyObject *arguments) {
     if (!readHostValues(*reinterpret_cast<VariantObject *>(self->variant), values, captured,
                         launch))
       return nullptr;
+    Owned work;
     std::optional<Result<CellCounts>> counts;
+    // The threads write into the memory of a bytearray: it is a megabyte, and a copy would take as
+    // long as a part of the count.
+    auto memory = [&](size_t cells) -> uint32_t * {
+      PyGILState_STATE gil = PyGILState_Ensure();
+      work = Owned(PyByteArray_FromStringAndSize(nullptr, Py_ssize_t(cells * sizeof(uint32_t))));
+      PyErr_Clear(); // the count fails with an error of its own
+      void *bytes = work ? PyByteArray_AsString(work.get()) : nullptr;
+      PyGILState_Release(gil);
+      return static_cast<uint32_t *>(bytes);
+    };
     {
       WithoutGil others;
-      counts.emplace(self->cells->count(launch));
+      counts.emplace(self->cells->count(launch, memory));
     }
-    if (!*counts)
-      return raiseError(counts->error());
-    const std::vector<uint32_t> &work = (*counts)->work;
-    Owned bytes(PyByteArray_FromStringAndSize(reinterpret_cast<const char *>(work.data()),
-                                              Py_ssize_t(work.size() * sizeof(uint32_t))));
-    int64_t rows = (*counts)->rows, columns = (*counts)->columns;
-    Owned sums(PyList_New(Py_ssize_t(rows)));
-    for (int64_t row = 0; bytes && sums && row < rows; ++row) {
-      auto first = work.begin() + row * columns;
-      PyObject *sum = PyLong_FromUnsignedLongLong(
-          std::accumulate(first, first + columns, static_cast<unsigned long long>(0)));
-      if (!sum || PyList_SetItem(sums.get(), Py_ssize_t(row), sum) < 0)
-        return nullptr;
-    }
-    if (!bytes || !sums)
-      return nullptr;
-    return Py_BuildValue("LLNN", static_cast<long long>(rows), static_cast<long long>(columns),
-                         bytes.release(), sums.release());
+    return *counts ? asTuple(**counts, work.get()) : raiseError(counts->error());
   });
 }
 
 PyMethodDef methods[] = {
     {"count", count, METH_VARARGS,
      "count((batch, heads, kv_heads, length, kv_length), values): (rows, columns, u32 of each "
-     "cell, their sum of each row)."},
+     "cell, their sum of each row, u64 of each row: a bit for each cell that is not 0)."},
     {}};
 PyGetSetDef getters[] = {{"deciding", deciding, nullptr,
                           "The names of the parameters that decide what is kept.", nullptr},

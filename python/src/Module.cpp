@@ -116,9 +116,9 @@ PyMethodDef methods[] = {
     {"cache_prune", cachePrune, METH_VARARGS,
      "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
      "limit; -1, -1: all."},
-    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(work, cells, ranks, slack): owners."},
+    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(sums, needs, ranks, slack): owners."},
     {"split_cells", splitCells, METH_VARARGS,
-     "split_cells(work, owners, ranks): (work, foreign cells needed, ranges) of each rank."},
+     "split_cells(sums, needs, owners, ranks): (work, foreign cells needed, ranges) of each rank."},
     {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -156,6 +156,7 @@ bool addNumbers(PyObject *module) {
 
 } // namespace tesela::python
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): the name for Python
 PyMODINIT_FUNC PyInit__native() {
   using namespace tesela::python;
   Owned module(PyModule_Create(&definition));

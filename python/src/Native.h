@@ -139,10 +139,10 @@ PyObject *prepare(tesela_context *context, const tesela_kernel_options &options,
                   int64_t milliseconds);
 
 bool addKeptCellsType(PyObject *module);
-/// split_cells(work, owners, ranks): for each rank the work of its cells, the number of other
-/// ranks' cells whose keys it needs, and the number of ranges that its own cells form.
+/// split_cells(sums, needs, owners, ranks): for each rank the work of its cells, the number of
+/// other ranks' cells whose keys it needs, and the number of ranges that its own cells form.
 PyObject *splitCells(PyObject *module, PyObject *arguments);
-/// deal_cells(work, cells, ranks, slack): the rank of each cell. All ranks get equally many cells
+/// deal_cells(sums, needs, ranks, slack): the rank of each cell. All ranks get equally many cells
 /// and few foreign keys, and, if possible, at most `slack` times their share of the work.
 PyObject *dealCells(PyObject *module, PyObject *arguments);
 

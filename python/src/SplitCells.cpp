@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A plan for a new batch takes milliseconds, during the previous step. The square of cells is too
-// large for loops in Python.
+// A plan for a new batch takes milliseconds, during the previous step, so these loops are not in
+// Python. They read what the count has found for each row of cells, and not the square of cells.
 //
 //===----------------------------------------------------------------------===//
 #include "HostValues.h"
@@ -13,8 +13,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <functional>
+#include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,11 +23,29 @@ namespace tesela::python {
 
 namespace {
 
+/// The number of bits that are set. GCC calls a function for std::popcount, because not every
+/// x86-64 processor has the instruction.
+long countBits(uint64_t bits) {
+  bits -= bits >> 1 & 0x5555555555555555;
+  bits = (bits & 0x3333333333333333) + (bits >> 2 & 0x3333333333333333);
+  bits = (bits + (bits >> 4)) & 0x0f0f0f0f0f0f0f0f;
+  return long(bits * 0x0101010101010101 >> 56);
+}
+
 /// Sets of cells, in one block of memory.
 class CellSets {
 public:
+  /// Empty sets.
   CellSets(size_t sets, size_t cells)
       : width((cells + 63) / 64), words(sets * width), ends(sets, {width, 0}) {}
+  /// A set for each row of CellCounts::needs.
+  CellSets(size_t cells, std::vector<uint64_t> needs)
+      : width((cells + 63) / 64), words(std::move(needs)), ends(cells, {width, 0}) {
+    for (size_t set = 0; set < cells; ++set)
+      for (size_t i = 0; i < width; ++i)
+        if (words[set * width + i])
+          ends[set] = {std::min(ends[set].first, i), i + 1};
+  }
   void add(size_t set, size_t cell) {
     words[set * width + cell / 64] |= uint64_t(1) << cell % 64;
     ends[set].first = std::min(ends[set].first, cell / 64);
@@ -45,7 +64,7 @@ public:
     long count = 0;
     auto [first, end] = others.ends[other];
     for (size_t i = first; i < end && count <= most; ++i)
-      count += std::popcount(others.words[other * width + i] & ~words[set * width + i]);
+      count += countBits(others.words[other * width + i] & ~words[set * width + i]);
     return count;
   }
   /// The number of a set's cells that are not owned by `owner`.
@@ -64,55 +83,42 @@ private:
   std::vector<std::pair<size_t, size_t>> ends; ///< a set's cells are in words [first, second)
 };
 
-/// The work of each pair of a cell of queries and a cell of keys.
-class Square {
-public:
-  /// Raises and returns false if `bytes` is not a square of `count` cells.
-  bool read(PyObject *bytes, size_t count) {
-    cells = count;
-    if (size_t(PyByteArray_Size(bytes)) != cells * cells * sizeof(uint32_t)) {
-      raise(TESELA_INVALID_ARGUMENT, "there are owners of %zu cells, and another square", cells);
-      return false;
+/// What the count has found for each row of cells.
+struct Rows {
+  std::vector<unsigned long long> work; ///< of each row
+  CellSets keys;                        ///< the cells whose keys a row needs
+
+  /// Reads the last two elements of what KeptCells.count returns. Raises and returns nullopt if
+  /// they do not belong to a square of cells.
+  static std::optional<Rows> read(PyObject *sums, PyObject *needs) {
+    size_t cells = size_t(PyList_Size(sums)), width = (cells + 63) / 64;
+    std::vector<uint64_t> words(cells * width);
+    if (size_t(PyBytes_Size(needs)) != words.size() * sizeof(uint64_t)) {
+      raise(TESELA_INVALID_ARGUMENT,
+            "there are the sums of %zu rows, and the needed keys of another square of cells: pass "
+            "both as KeptCells.count has returned them",
+            cells);
+      return std::nullopt;
     }
-    work = reinterpret_cast<const uint32_t *>(PyByteArray_AsString(bytes));
-    return true;
+    if (cells > 0)
+      std::memcpy(words.data(), PyBytes_AsString(needs), words.size() * sizeof(uint64_t));
+    Rows rows{std::vector<unsigned long long>(cells), CellSets(cells, std::move(words))};
+    for (size_t row = 0; row < cells; ++row) {
+      rows.work[row] = PyLong_AsUnsignedLongLong(PyList_GetItem(sums, Py_ssize_t(row)));
+      if (rows.work[row] == ~0ULL && PyErr_Occurred())
+        return std::nullopt;
+    }
+    return rows;
   }
-  /// Returns the work of a cell of queries with all keys, and adds the keys that it needs to a set.
-  unsigned long long row(size_t cell, CellSets &keys, size_t set) const {
-    const uint32_t *of = work + cell * cells;
-    unsigned long long sum = 0;
-    auto look = [&](size_t first, size_t end) {
-      for (size_t column = first; column < end; ++column)
-        if (of[column]) {
-          sum += of[column];
-          keys.add(set, column);
-        }
-    };
-    size_t first = 0;
-    for (; first + several <= cells; first += several)
-      // Most cells of most masks are empty, so several are tested at once.
-      if (std::accumulate(of + first, of + first + several, uint32_t(0), std::bit_or()))
-        look(first, first + several);
-    look(first, cells);
-    return sum;
-  }
-
-  size_t cells = 0;
-
-private:
-  static constexpr size_t several = 16;
-  const uint32_t *work = nullptr;
 };
 
 /// Deals cells to ranks, equally many to each, so that each rank stays within its share of the work
 /// and needs few keys of other ranks.
 class Deal {
 public:
-  Deal(const Square &square, size_t ranks, double slack)
-      : cells(square.cells), owners(cells), work(cells), keys(cells, cells), loads(ranks),
+  Deal(const Rows &rows, size_t ranks, double slack)
+      : cells(rows.work.size()), owners(cells), work(rows.work), keys(rows.keys), loads(ranks),
         held(ranks), has(ranks, cells) {
-    for (size_t row = 0; row < cells; ++row)
-      work[row] = square.row(row, keys, row);
     for (size_t rank = 0; rank < ranks; ++rank)
       room.push_back((cells + ranks - 1 - rank) / ranks);
     most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
@@ -156,6 +162,13 @@ private:
     }
   }
 
+  /// An exchange of a cell of the busiest rank for a lighter cell of another rank.
+  struct Exchange {
+    size_t *out = nullptr, *in = nullptr; ///< in `held`; null: none is found
+    unsigned long long then = 0;          ///< the greater work of the two ranks afterwards
+    long more = 0;                        ///< the keys that they then need in addition
+  };
+
   /// The last cells have little work and fill up ranks that have enough. So this exchanges cells of
   /// the busiest rank for lighter ones of other ranks, as long as that helps.
   void swapUntilEven() {
@@ -163,84 +176,118 @@ private:
       size_t busiest = size_t(std::ranges::max_element(loads) - loads.begin());
       if (double(loads[busiest]) <= most)
         return;
-      double best = double(loads[busiest]);
-      long fewest = 2 * long(cells);
-      size_t *out = nullptr, *in = nullptr;
-      for (size_t rank = 0; rank < loads.size(); ++rank)
-        for (size_t &light : held[rank])
-          for (size_t &heavy : held[busiest]) {
-            if (rank == busiest || work[heavy] <= work[light])
-              continue;
-            unsigned long long less = work[heavy] - work[light];
-            double then = double(std::max(loads[busiest] - less, loads[rank] + less));
-            then = std::max(then, most);
-            if (then > best || then >= double(loads[busiest]))
-              continue;
-            long more = has.lacks(rank, keys, heavy, long(cells)) +
-                        has.lacks(busiest, keys, light, long(cells));
-            if (then < best || more < fewest) {
-              best = then;
-              fewest = more;
-              out = &heavy;
-              in = &light;
-            }
-          }
-      if (!out)
+      Exchange best = bestExchange(busiest);
+      if (!best.out)
         return;
-      size_t other = owners[*in];
-      unsigned long long less = work[*out] - work[*in];
+      size_t other = owners[*best.in];
+      unsigned long long less = work[*best.out] - work[*best.in];
       loads[busiest] -= less;
       loads[other] += less;
-      has.add(other, keys, *out);
-      has.add(busiest, keys, *in);
-      std::swap(owners[*out], owners[*in]);
-      std::swap(*out, *in);
+      has.add(other, keys, *best.out);
+      has.add(busiest, keys, *best.in);
+      std::swap(owners[*best.out], owners[*best.in]);
+      std::swap(*best.out, *best.in);
     }
   }
 
+  /// The exchange after which the busier of the two ranks has the least work; all of at most `most`
+  /// are equally good. Between equally good ones, the one with the fewest additional keys.
+  Exchange bestExchange(size_t busiest) {
+    std::vector<unsigned long long> heavies;
+    for (size_t cell : held[busiest])
+      heavies.push_back(work[cell]);
+    auto [lightest, heaviest] = std::ranges::minmax(heavies);
+    Exchange best{.then = loads[busiest] - 1};
+    for (size_t rank = 0; rank < loads.size(); ++rank)
+      for (size_t light = 0; light < held[rank].size() && rank != busiest; ++light) {
+        // The work of a heavy cell with which the exchange is not worse than the best one.
+        unsigned long long of = work[held[rank][light]];
+        unsigned long long least = of + std::max(loads[busiest] - best.then, 1ULL);
+        unsigned long long greatest = of + best.then - loads[rank];
+        if (loads[rank] >= best.then || heaviest < least || lightest > greatest)
+          continue;
+        for (size_t heavy = 0; heavy < heavies.size(); ++heavy)
+          if (heavies[heavy] >= least && heavies[heavy] <= greatest)
+            consider(held[busiest][heavy], busiest, held[rank][light], rank, best);
+      }
+    return best;
+  }
+
+  /// Replaces `best` if this exchange is better. Few exchanges come here. Inlined, it would take
+  /// the registers from the loop that finds them.
+  [[gnu::noinline]] void consider(size_t &out, size_t busiest, size_t &in, size_t rank,
+                                  Exchange &best) {
+    unsigned long long less = work[out] - work[in];
+    // Work is an integer, so "at most `most`" is "at most the integer below it".
+    unsigned long long then =
+        std::max({loads[busiest] - less, loads[rank] + less, (unsigned long long)(most)});
+    if (then > best.then)
+      return;
+    bool isBetter = !best.out || then < best.then;
+    // Counting can stop when another exchange has fewer keys.
+    long limit = isBetter ? 2 * long(cells) : best.more;
+    long more = has.lacks(rank, keys, out, limit);
+    if (more < limit)
+      more += has.lacks(busiest, keys, in, limit - more);
+    if (isBetter || more < best.more)
+      best = {&out, &in, then, more};
+  }
+
   const size_t cells;
-  double most = 0;                       ///< the most work that a rank should have
-  std::vector<size_t> owners;            ///< the rank of each cell
-  std::vector<unsigned long long> work;  ///< of each cell
-  CellSets keys;                         ///< the cells whose keys a cell needs
+  double most = 0;            ///< the most work that a rank should have
+  std::vector<size_t> owners; ///< the rank of each cell
+  const std::vector<unsigned long long> &work;
+  const CellSets &keys;
   std::vector<unsigned long long> loads; ///< of each rank
   std::vector<size_t> room;              ///< how many cells each rank gets
   std::vector<std::vector<size_t>> held; ///< cells of each rank
   CellSets has;                          ///< keys that some cell of the rank needs
 };
 
+/// Reads the rank of each cell; false if it raised.
+bool readOwners(PyObject *tuple, size_t ranks, std::vector<size_t> &owners) {
+  owners.resize(size_t(PyTuple_Size(tuple)));
+  for (size_t cell = 0; cell < owners.size(); ++cell) {
+    owners[cell] = PyLong_AsSize_t(PyTuple_GetItem(tuple, Py_ssize_t(cell)));
+    if (owners[cell] == size_t(-1) && PyErr_Occurred())
+      return false;
+    if (owners[cell] >= ranks) {
+      raise(TESELA_INVALID_ARGUMENT, "a cell's owner is %zu, there are %zu ranks", owners[cell],
+            ranks);
+      return false;
+    }
+  }
+  return true;
+}
+
 } // namespace
 
 PyObject *splitCells(PyObject *, PyObject *arguments) {
-  PyObject *bytes, *owners;
+  PyObject *sums, *needs, *owners;
   Py_ssize_t ranks;
-  if (!PyArg_ParseTuple(arguments, "O!O!n", &PyByteArray_Type, &bytes, &PyList_Type, &owners,
-                        &ranks))
+  if (!PyArg_ParseTuple(arguments, "O!O!O!n", &PyList_Type, &sums, &PyBytes_Type, &needs,
+                        &PyTuple_Type, &owners, &ranks))
     return nullptr;
   return guarded([&]() -> PyObject * {
-    Square square;
-    if (!square.read(bytes, size_t(PyList_Size(owners))))
+    std::optional<Rows> rows = Rows::read(sums, needs);
+    std::vector<size_t> owner;
+    if (!rows || !readOwners(owners, size_t(ranks), owner))
       return nullptr;
-    std::vector<size_t> owner(square.cells);
-    for (size_t cell = 0; cell < square.cells; ++cell) {
-      Py_ssize_t rank = PyLong_AsSsize_t(PyList_GetItem(owners, Py_ssize_t(cell)));
-      if (rank == -1 && PyErr_Occurred())
-        return nullptr;
-      if (rank < 0 || rank >= ranks)
-        return raise(TESELA_INVALID_ARGUMENT, "a cell's owner is %zd, there are %zd ranks", rank,
-                     ranks);
-      owner[cell] = size_t(rank);
-    }
+    size_t cells = rows->work.size();
+    if (owner.size() != cells)
+      return raise(TESELA_INVALID_ARGUMENT, "%zu cells have an owner, and there are %zu cells",
+                   owner.size(), cells);
     std::vector<unsigned long long> loads(static_cast<size_t>(ranks));
     std::vector<long> runs(static_cast<size_t>(ranks)); // runs of neighbouring cells
-    CellSets needs(size_t(ranks), square.cells);
-    for (size_t row = 0; row < square.cells; ++row) {
-      loads[owner[row]] += square.row(row, needs, owner[row]);
+    CellSets needed(size_t(ranks), cells);
+    for (size_t row = 0; row < cells; ++row) {
+      loads[owner[row]] += rows->work[row];
+      needed.add(owner[row], rows->keys, row);
       runs[owner[row]] += row == 0 || owner[row - 1] != owner[row];
     }
     Owned result(PyList_New(ranks));
     for (size_t rank = 0; result && rank < size_t(ranks); ++rank) {
-      long foreign = needs.ofOthers(rank, owner, rank);
+      long foreign = needed.ofOthers(rank, owner, rank);
       PyObject *pair = Py_BuildValue("Kll", loads[rank], foreign, runs[rank]);
       if (!pair || PyList_SetItem(result.get(), Py_ssize_t(rank), pair) < 0)
         return nullptr;
@@ -250,20 +297,22 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
 }
 
 PyObject *dealCells(PyObject *, PyObject *arguments) {
-  PyObject *bytes;
-  Py_ssize_t cells, ranks;
+  PyObject *sums, *needs;
+  Py_ssize_t ranks;
   double slack;
-  if (!PyArg_ParseTuple(arguments, "O!nnd", &PyByteArray_Type, &bytes, &cells, &ranks, &slack))
+  if (!PyArg_ParseTuple(arguments, "O!O!nd", &PyList_Type, &sums, &PyBytes_Type, &needs, &ranks,
+                        &slack))
     return nullptr;
   return guarded([&]() -> PyObject * {
-    Square square;
-    if (!square.read(bytes, size_t(cells)))
+    std::optional<Rows> rows = Rows::read(sums, needs);
+    if (!rows)
       return nullptr;
-    Deal deal(square, size_t(ranks), slack);
-    Owned result(PyList_New(cells));
-    for (size_t cell = 0; result && cell < square.cells; ++cell) {
+    Deal deal(*rows, size_t(ranks), slack);
+    size_t cells = rows->work.size();
+    Owned result(PyTuple_New(Py_ssize_t(cells)));
+    for (size_t cell = 0; result && cell < cells; ++cell) {
       PyObject *owner = PyLong_FromSize_t(deal.owner(cell));
-      if (!owner || PyList_SetItem(result.get(), Py_ssize_t(cell), owner) < 0)
+      if (!owner || PyTuple_SetItem(result.get(), Py_ssize_t(cell), owner) < 0)
         return nullptr;
     }
     return result.release();

@@ -85,7 +85,7 @@ const std::vector<std::string> &KeptCells::deciding() const { return state->deci
 bool KeptCells::tellsBatches() const { return state->analysis->tellsBatches(); }
 bool KeptCells::tellsHeads() const { return state->analysis->tellsHeads(); }
 
-Result<CellCounts> KeptCells::count(const ExplainArguments &arguments) {
+Result<CellCounts> KeptCells::count(const ExplainArguments &arguments, const Memory &memory) {
   UnfinishedWork work;
   if (Status status = work.mayBegin(); !status)
     return status.error();
@@ -102,7 +102,7 @@ Result<CellCounts> KeptCells::count(const ExplainArguments &arguments) {
           ThreadPool &pool = state->own ? *state->own : sharedThreads();
           return pool.run(items, 0, [&](int64_t item, void *) { each(item); });
         },
-        counts.rows, counts.columns, counts.work);
+        memory, counts);
   });
   if (!status)
     return status.error();

@@ -83,7 +83,7 @@ void compareRows(const TileProgram &lowered, const TileBlocks &blocks, const Bin
   for (int head = 0; head < 2; ++head) {
     Point where{.b = int32_t(random() % e.B), .hkv = int32_t(random() % e.Hkv)};
     where.h = where.hkv * (e.H / e.Hkv);
-    // The rows of one head share everything that does not depend on the row.
+    // The rows of one head share everything that does not depend on the row, from the first row on.
     int64_t last = (rows - 1) / extent;
     for (int64_t row : {int64_t(random() % (last + 1)), last, int64_t(random() % (last + 1))}) {
       int32_t first = int32_t(row * extent);
@@ -119,6 +119,37 @@ TileBlocks randomBlocks(std::mt19937 &random) {
 /// A length with several groups of 32 blocks; some lengths have an incomplete last block.
 int32_t randomLength(std::mt19937 &random, int64_t extent) {
   return 1 + int32_t(random() % std::min<int64_t>(extent * 300, 5000));
+}
+
+// What the rows of a launch share is not kept when a value changes at the same address.
+TEST(VisitedRuns, OfChangedBindingsAreNew) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::vector<int32_t> ids(1000);
+  for (const char *text : {"attention m(w: i32) { mask = q >= k && q - k < w }",
+                           "attention m(w: i32, id: i32[Sk]) { mask = id[q] / w == id[k] / w }"}) {
+    Result<Variant> variant = parseVariant(text, "mask.attn");
+    ASSERT_TRUE(variant.ok()) << variant.error().message();
+    Result<std::unique_ptr<TileProgram>> program =
+        TileProgram::create(*variant, context, {.queries = 16, .keys = 16});
+    ASSERT_TRUE(program.ok()) << program.error().message();
+    Bindings bindings;
+    bindings.extents = {.B = 1, .H = 1, .Hkv = 1, .Sq = 1000, .Sk = 1000};
+    bindings.parameters.resize(variant->parameters.size());
+    if (bindings.parameters.size() > 1)
+      bindings.parameters[1].capture = {ids.data(), {1000}, {1}};
+    TileProgram fast(**program);
+    for (int32_t length : {100, 7, 300}) {
+      bindings.parameters[0].scalar = length;
+      for (int32_t i = 0; i < 1000; ++i)
+        ids[size_t(i)] = i / 9 * length / 50;
+      fast.makeTables(bindings);
+      for (int32_t first : {512, 528, 992}) {
+        Result<llvm::ArrayRef<VisitedRun>> runs = fast.evaluateRuns(bindings, Point(), first);
+        ASSERT_TRUE(runs.ok()) << runs.error().message();
+        EXPECT_EQ(blocksOf(*runs), oneByOne(**program, bindings, Point(), first, 63)) << text;
+      }
+    }
+  }
 }
 
 TEST(VisitedRuns, AreTheBlocksOneByOneOfRandomMasks) {

@@ -161,6 +161,35 @@ TEST(Interpreter, CountsTheKeptKeysOfARow) {
     }
 }
 
+// Instructions run for 64 pairs at once.
+TEST(Interpreter, TestsManyPairsTogether) {
+  for (const std::string &mask : kMasks)
+    for (auto [w, c] : kScalars) {
+      SampleLaunch launch(w, c);
+      Variant variant = parsed(withParameters("mask = " + mask));
+      Result<Interpreter> interpreter = Interpreter::create(variant, launch.bindings);
+      ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
+      std::vector<Point> points = launch.points(200);
+      for (size_t count : {0, 1, 63, 64, 65, 128, 200}) {
+        Point where = points[count / 2];
+        std::vector<int32_t> queries, keys;
+        for (size_t i = 0; i < count; ++i) {
+          queries.push_back(points[i].q);
+          keys.push_back(points[i].k);
+        }
+        std::vector<uint8_t> keeps(count + 1, 7);
+        interpreter->keepsPairs(where, queries.data(), keys.data(), count, keeps.data());
+        EXPECT_EQ(keeps[count], 7) << "it writes behind the last pair";
+        for (size_t i = 0; i < count; ++i) {
+          Point pair = where;
+          pair.q = queries[i];
+          pair.k = keys[i];
+          ASSERT_EQ(keeps[i], interpreter->mask(pair)) << mask << ", pair " << i << " of " << count;
+        }
+      }
+    }
+}
+
 TEST(Interpreter, LargeVariantsNeedMoreThanTheStack) {
   std::string sum = "s";
   for (int i = 0; i < 500; ++i)

@@ -56,12 +56,14 @@ class Counts(NamedTuple):
         work: u32 for each cell, row after row. A full cell counts ``full`` for each head, a partial
             cell less (estimated from a sample of pairs), an empty cell 0.
         sums: the sum of each row.
+        needs: which cells of a row have work, as bits; see ``CellCounts`` of the C++ API.
     """
 
     rows: int
     columns: int
     work: bytearray
     sums: list[int]
+    needs: bytes
 
     @property
     def table(self) -> Tensor:
@@ -102,8 +104,7 @@ class CellMask:
         """
         given = self._complete(values, sizes)
         slots, _ = self._variant._arguments(given)
-        rows, columns, work, sums = self._native.count(sizes, slots)
-        return Counts(rows, columns, work, sums)
+        return Counts(*self._native.count(sizes, slots))
 
     def _complete(self, values: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
         """All parameters. A missing captured tensor is replaced by one of the right shape."""

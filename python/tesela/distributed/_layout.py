@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -27,33 +28,40 @@ dropout, the ranges of kernels begin at multiples of it."""
 LAYOUTS: Final = ("search", "contiguous", "zigzag", "striped", "near", "balanced", "work")
 
 
-def contiguous(cells: int, ranks: int) -> list[int]:
+# These layouts do not depend on the work. They are kept, because each new batch gets a plan with
+# the same numbers.
+
+
+@lru_cache(maxsize=32)
+def contiguous(cells: int, ranks: int) -> tuple[int, ...]:
     """One run of cells for each rank."""
-    return [cell * ranks // cells for cell in range(cells)]
+    return tuple(cell * ranks // cells for cell in range(cells))
 
 
-def zigzag(cells: int, ranks: int) -> list[int]:
+@lru_cache(maxsize=32)
+def zigzag(cells: int, ranks: int) -> tuple[int, ...]:
     """Two runs for each rank, at equal distances from the two ends: balanced for a causal mask."""
     chunks = [cell * 2 * ranks // cells for cell in range(cells)]
-    return [min(chunk, 2 * ranks - 1 - chunk) for chunk in chunks]
+    return tuple(min(chunk, 2 * ranks - 1 - chunk) for chunk in chunks)
 
 
-def striped(cells: int, ranks: int) -> list[int]:
+@lru_cache(maxsize=32)
+def striped(cells: int, ranks: int) -> tuple[int, ...]:
     """Cells in turn to each rank."""
-    return [cell % ranks for cell in range(cells)]
+    return tuple(cell % ranks for cell in range(cells))
 
 
-def by_work(work: Sequence[int], ranks: int) -> list[int]:
+def by_work(work: Sequence[int], ranks: int) -> tuple[int, ...]:
     """One run of cells for each rank; the runs have equal work, not equal numbers of tokens."""
     total, done = sum(work), 0
     owners = []
     for each in work:
         owners.append(min((2 * done + each) * ranks // (2 * total), ranks - 1) if total else 0)
         done += each
-    return owners
+    return tuple(owners)
 
 
-def balanced(work: Sequence[int], ranks: int) -> list[int]:
+def balanced(work: Sequence[int], ranks: int) -> tuple[int, ...]:
     """The same number of cells for each rank, with similar work.
 
     Cells are assigned in the order of their work, the largest first, each to the rank with the
@@ -70,7 +78,7 @@ def balanced(work: Sequence[int], ranks: int) -> list[int]:
         room[rank] -= 1
         if room[rank]:
             heapq.heappush(heap, (load + work[cell], rank))
-    return owners
+    return tuple(owners)
 
 
 def ranges_of(owners: Sequence[int], cell: int, length: int, ranks: int) -> tuple[Ranges, ...]:

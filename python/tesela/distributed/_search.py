@@ -33,7 +33,7 @@ def owners_by(
     shape: Shape,
     machine: Machine,
     full: int,
-) -> tuple[list[int], str]:
+) -> tuple[tuple[int, ...], str]:
     """The rank of each cell, and a text that says how it was found.
 
     Args:
@@ -65,18 +65,18 @@ def owners_by(
     if layout == "work":
         return layouts.by_work(work, ranks), layout
     if layout == "near":
-        return _native.deal_cells(counts.work, cells, ranks, _SLACK), layout
+        return _native.deal_cells(counts.sums, counts.needs, ranks, _SLACK), layout
     if layout == "balanced" or cells == 0:
         return layouts.balanced(work, ranks), layout
     scale = shape.batch * shape.heads / max(sizes.B * sizes.H, 1)
     seconds_of_pair = shape.pair_flops * scale / machine.flops
     seconds_of_work = cell**2 * seconds_of_pair / full
     seconds_of_key = cell * shape.key_bytes / machine.bandwidth(ranks)
-    best: tuple[float, float, str, list[int]] | None = None
-    candidates: dict[str, Callable[[], list[int]]] = {
+    best: tuple[float, float, str, tuple[int, ...]] | None = None
+    candidates: dict[str, Callable[[], tuple[int, ...]]] = {
         "contiguous": lambda: layouts.contiguous(cells, ranks),
         "zigzag": lambda: layouts.zigzag(cells, ranks),
-        "near": lambda: _native.deal_cells(counts.work, cells, ranks, _SLACK),
+        "near": lambda: _native.deal_cells(counts.sums, counts.needs, ranks, _SLACK),
         "balanced": lambda: layouts.balanced(work, ranks),
         "striped": lambda: layouts.striped(cells, ranks),
     }
@@ -84,7 +84,7 @@ def owners_by(
         if name in ("balanced", "striped") and best is not None and best[0] == 1:
             break  # an even layout was found; these two send more keys
         owners = make()
-        split = _native.split_cells(counts.work, owners, ranks)
+        split = _native.split_cells(counts.sums, counts.needs, owners, ranks)
         # In a ring most of the sending runs beside the kernels, so the longer time counts.
         seconds = max(
             max(load * seconds_of_work, keys * seconds_of_key) + ranges * machine.launch

@@ -5,21 +5,14 @@
 #ifndef TESELA_KEPTCELLS_H
 #define TESELA_KEPTCELLS_H
 
+#include "tesela/CellCounts.h"
 #include "tesela/Explain.h"
 
+#include <functional>
 #include <memory>
+#include <vector>
 
 namespace tesela {
-
-/// The work in each square cell of a sequence's queries and keys. Used to split a sequence over
-/// several devices: which queries need which keys, and how much work they are.
-struct CellCounts {
-  int64_t rows = 0, columns = 0; ///< numbers of cells; the last row and column may be cut
-  /// The work of each cell, row by row, summed over batches and heads. A cell with n tiles along
-  /// its side has 2n if it is full. If it is partial it has 1 to 2n, estimated from 16 of its
-  /// pairs, because a kernel computes whole tiles. 0: it is proved that no pair is kept.
-  std::vector<uint32_t> work;
-};
 
 /// The analysis of one variant's mask for cells of one size. Creating it takes some milliseconds,
 /// and so does counting a million tokens in a thousand cells. May be used from any thread; counts
@@ -43,8 +36,13 @@ public:
   TESELA_EXPORT bool tellsBatches() const;
   TESELA_EXPORT bool tellsHeads() const;
 
-  /// `arguments`: pass and progress are ignored; captures lie in host memory.
-  TESELA_EXPORT Result<CellCounts> count(const ExplainArguments &arguments);
+  /// Gives memory for the work of `cells` cells. Null: there is none.
+  using Memory = std::function<uint32_t *(size_t cells)>;
+  /// Writes the work of each cell into the memory, row by row, summed over batches and heads. A
+  /// cell with n tiles along its side has 2n if it is full. If it is partial it has 1 to 2n,
+  /// estimated from 16 of its pairs, because a kernel computes whole tiles. 0: it is proved that no
+  /// pair is kept. `arguments`: pass and progress are ignored; captures lie in host memory.
+  TESELA_EXPORT Result<CellCounts> count(const ExplainArguments &arguments, const Memory &memory);
 
 private:
   struct State;

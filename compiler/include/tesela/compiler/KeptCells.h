@@ -6,6 +6,7 @@
 #define TESELA_COMPILER_KEPTCELLS_H
 
 #include "frontend/Interpreter.h"
+#include "tesela/CellCounts.h"
 
 #include <functional>
 #include <memory>
@@ -34,10 +35,12 @@ public:
 
   /// Calls work(0) to work(items - 1), on any threads, and returns when all are done.
   using InParallel = std::function<Status(int64_t items, const std::function<void(int64_t)> &work)>;
+  /// Gives memory for the work of `cells` cells. Null: there is none.
+  using Memory = std::function<uint32_t *(size_t cells)>;
   /// For each cell, row after row of queries: the sum of its work over batches and heads, in the
-  /// units of CellCounts. `rows` and `columns` are set to the number of cells.
-  Status count(const Bindings &bindings, const InParallel &inParallel, int64_t &rows,
-               int64_t &columns, std::vector<uint32_t> &work);
+  /// units of KeptCells::count.
+  Status count(const Bindings &bindings, const InParallel &inParallel, const Memory &memory,
+               CellCounts &counts);
 
 private:
   struct State;
