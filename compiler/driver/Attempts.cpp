@@ -25,7 +25,8 @@ static bool isOpen(const KernelSpecification &specification, const char *choice)
 }
 
 /// Attempts with roles, if `specification` computes gradients on a chip with warpgroup products,
-/// and its schedule has consumers or does not name them. They have two consumers by default.
+/// and its schedule has consumers or does not name them. They have two consumers by default, or one
+/// for deterministic gradients of narrow heads.
 static std::vector<Attempt> withRoles(const KernelSpecification &specification) {
   Schedule wanted; // fields that the schedule does not name keep these values
   wanted.consumers = 2;
@@ -65,7 +66,8 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
                                : "consumers = 2, output_buffer = true";
   std::vector<Attempt> attempts;
   // Up to 64 columns, two thread blocks with one consumer each run on a multiprocessor. They
-  // overlap each other's ends, and were 2 to 10 % faster from 2048 on, and slower at 512
+  // overlap each other's ends. They were 2 to 10 % faster from 2048 on; at 1024 full attention was
+  // faster and causal attention slower, and at 512 both were slower
   // (docs/log/2026-11-29-deterministic-narrow.md).
   constexpr int64_t longFrom = 2048;
   bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;

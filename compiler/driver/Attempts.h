@@ -29,10 +29,12 @@ struct Attempt {
 ///   warpgroup products both have roles, unless the schedule says otherwise. On the host it is
 ///   `backward_in_parts`, in which no two threads add to the same sum.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
-///   fast as mma.sync with heads of 64 and 128 (docs/log/2026-11-27-backward.md). If the registers
-///   do not hold both dK and dV, each has its own kernel (docs/decisions/pipeline.md). If that does
-///   not fit 256 columns either, tensors that only the middle products of a loop read have one
-///   stage, or a step has 32 queries or keys. Products that wait for each other come last.
+///   fast as mma.sync with heads of 64 and 128 (docs/log/2026-11-27-backward.md). Deterministic
+///   ones of narrow heads have one if they are long (docs/log/2026-11-29-deterministic-narrow.md).
+///   If the registers do not hold both dK and dV, each has its own kernel
+///   (docs/decisions/pipeline.md). If that does not fit 256 columns either, tensors that only the
+///   middle products of a loop read have one stage, or a step has 32 queries or keys. Products that
+///   wait for each other come last.
 /// - Without roles, a warp of narrow heads has 32 rows; with heads above 128, dK and dV have a
 ///   kernel each. With five products a warp always has 32 rows; it shares those of wider heads.
 /// - Wide heads may need smaller blocks or one stage to fit into shared memory.

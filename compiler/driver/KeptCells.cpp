@@ -75,6 +75,8 @@ public:
   /// column.
   void add(const Point &where, int64_t row, llvm::ArrayRef<int64_t> columns, uint32_t times,
            uint32_t *work) {
+    if (columns.empty())
+      return;
     // With one tile for each cell nothing is tested: a tile is computed whole.
     uint32_t looked = full > 2 ? uint32_t(side) : 0;
     keeps.resize(columns.size() * looked);
@@ -87,7 +89,8 @@ public:
         queries.push_back(int32_t(std::min(row * cell + at(i), extents.Sq - 1L)));
         keys.push_back(int32_t(std::min(column * cell + at(reversed(i)), extents.Sk - 1L)));
       }
-    mask.keepsPairs(where, queries.data(), keys.data(), keys.size(), keeps.data());
+    if (looked > 0)
+      mask.keepsPairs(where, queries.data(), keys.data(), keys.size(), keeps.data());
     auto ofColumn = keeps.begin();
     for (int64_t column : columns) {
       uint32_t each = full;

@@ -375,7 +375,8 @@ private:
   void endStatement() {
     if (takeIf(";") || here().is("}") || atEnd() || here().startsLine)
       return;
-    if (std::string_view own = writtenFor(here().text); !own.empty())
+    bool isOperator = here().is("and") || here().is("or") || here().is("if") || here().is("else");
+    if (std::string_view own = writtenFor(here().text); isOperator && !own.empty())
       error(here(), described(here()) + " is not an operator; write '" + std::string(own) + "'");
     else
       error(here(), "write an operator before " + described(here()) +

@@ -93,15 +93,20 @@ struct Rows {
   static std::optional<Rows> read(PyObject *sums, PyObject *needs) {
     size_t cells = size_t(PyList_Size(sums)), width = (cells + 63) / 64;
     std::vector<uint64_t> words(cells * width);
-    if (size_t(PyBytes_Size(needs)) != words.size() * sizeof(uint64_t)) {
+    bool isOfSquare = size_t(PyBytes_Size(needs)) == words.size() * sizeof(uint64_t);
+    if (isOfSquare && cells > 0)
+      std::memcpy(words.data(), PyBytes_AsString(needs), words.size() * sizeof(uint64_t));
+    // More columns than rows may need as many words, but set bits behind the last row's number.
+    if (isOfSquare && cells % 64 != 0)
+      for (size_t last = width - 1; last < words.size(); last += width)
+        isOfSquare = isOfSquare && words[last] >> cells % 64 == 0;
+    if (!isOfSquare) {
       raise(TESELA_INVALID_ARGUMENT,
             "there are the sums of %zu rows, and the needed keys of another square of cells: pass "
             "both as KeptCells.count has returned them",
             cells);
       return std::nullopt;
     }
-    if (cells > 0)
-      std::memcpy(words.data(), PyBytes_AsString(needs), words.size() * sizeof(uint64_t));
     Rows rows{std::vector<unsigned long long>(cells), CellSets(cells, std::move(words))};
     for (size_t row = 0; row < cells; ++row) {
       rows.work[row] = PyLong_AsUnsignedLongLong(PyList_GetItem(sums, Py_ssize_t(row)));
@@ -244,6 +249,13 @@ private:
   CellSets has;                          ///< keys that some cell of the rank needs
 };
 
+/// Whether there is a rank; raises otherwise.
+bool checkRanks(Py_ssize_t ranks) {
+  if (ranks < 1)
+    raise(TESELA_INVALID_ARGUMENT, "there are %zd ranks, there must be at least 1", ranks);
+  return ranks >= 1;
+}
+
 /// Reads the rank of each cell; false if it raised.
 bool readOwners(PyObject *tuple, size_t ranks, std::vector<size_t> &owners) {
   owners.resize(size_t(PyTuple_Size(tuple)));
@@ -266,7 +278,8 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
   PyObject *sums, *needs, *owners;
   Py_ssize_t ranks;
   if (!PyArg_ParseTuple(arguments, "O!O!O!n", &PyList_Type, &sums, &PyBytes_Type, &needs,
-                        &PyTuple_Type, &owners, &ranks))
+                        &PyTuple_Type, &owners, &ranks) ||
+      !checkRanks(ranks))
     return nullptr;
   return guarded([&]() -> PyObject * {
     std::optional<Rows> rows = Rows::read(sums, needs);
@@ -301,7 +314,8 @@ PyObject *dealCells(PyObject *, PyObject *arguments) {
   Py_ssize_t ranks;
   double slack;
   if (!PyArg_ParseTuple(arguments, "O!O!nd", &PyList_Type, &sums, &PyBytes_Type, &needs, &ranks,
-                        &slack))
+                        &slack) ||
+      !checkRanks(ranks))
     return nullptr;
   return guarded([&]() -> PyObject * {
     std::optional<Rows> rows = Rows::read(sums, needs);

@@ -103,6 +103,8 @@ const Case kSyntax[] = {
     {"attention t { mask = q > k q < k }", 1, 28, "write an operator before 'q'"},
     {"attention t { mask = q > k and q < 4 }", 1, 28, "'and' is not an operator; write '&&'"},
     {"attention t { mask = q > k or q < 4 }", 1, 28, "'or' is not an operator; write '||'"},
+    {"attention t { mask = q > k maximum 3 }", 1, 28,
+     "write an operator before 'maximum', or end the statement before it with a new line or ';'"},
     {"attention t { score = s if q > k else 0 }", 1, 25, "write 'c ? x : y'"},
     {"attention t { mask = true } attention u { }", 1, 29, "a text holds one variant"},
     {"attention t { score = s * 0x10 }", 1, 27, "neither a number nor a name"},

@@ -239,6 +239,13 @@ TEST_P(Algorithms, BackwardFast) {
   expectGradients("backward_fast", place.schedule, /*hasDlse=*/true);
 }
 
+// Long gradients of narrow heads have one consumer, and two thread blocks on a multiprocessor.
+TEST_P(Algorithms, BackwardWithOneConsumer) {
+  if (std::string(place.schedule) != "consumers = 2" || D > 64)
+    GTEST_SKIP() << "only for narrow heads with roles";
+  expectGradients("backward", "consumers = 1", /*hasDlse=*/true);
+}
+
 // Tiles of the five products without roles, as other chips and head dimensions have them: warps
 // share rows.
 TEST_P(Algorithms, BackwardFusedBySharedRows) {

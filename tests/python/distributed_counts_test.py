@@ -235,6 +235,17 @@ def test_counts_of_different_squares() -> None:
     counts = random_counts(70, 1, near=False)
     with pytest.raises(tesela.InvalidArgumentError, match="sums of 69 rows, and the needed keys"):
         _native.deal_cells(counts.sums[1:], counts.needs, 2, 1.01)
+    # As many words as a square of 70 has, but with a bit for cell 70.
+    needs = bytearray(counts.needs)
+    needs[15] |= 1 << 7
+    with pytest.raises(tesela.InvalidArgumentError, match="sums of 70 rows, and the needed keys"):
+        _native.split_cells(counts.sums, bytes(needs), 70 * (0,), 1)
+    for deal in (
+        lambda: _native.deal_cells(counts.sums, counts.needs, 0, 1.01),
+        lambda: _native.split_cells(counts.sums, counts.needs, 70 * (0,), -1),
+    ):
+        with pytest.raises(tesela.InvalidArgumentError, match="ranks, there must be at least 1"):
+            deal()
     with pytest.raises(tesela.InvalidArgumentError, match="3 cells have an owner, and there"):
         _native.split_cells(counts.sums, counts.needs, (0, 1, 0), 2)
     with pytest.raises(tesela.InvalidArgumentError, match="owner is 2, there are 2 ranks"):

@@ -26,6 +26,31 @@ TEST(Schedule, HeuristicFitsEveryChip) {
   }
 }
 
+// Queries of wide heads stay in registers as far as there is room: three panels of 64 columns, but
+// not all of q, and none where a mask or a score needs the registers.
+TEST(Schedule, WideHeadsKeepSomeQueriesInRegisters) {
+  auto panels = [](int headDimQk, int headDimV, const VariantTraits &variant) {
+    return chosenForLength(headDimQk, headDimV, 0, variant).queryPanels;
+  };
+  EXPECT_EQ(panels(576, 512, {.isMasked = true}), 3);
+  EXPECT_EQ(panels(320, 320, {}), 3);
+  EXPECT_EQ(panels(128, 512, {}), 1);
+  EXPECT_EQ(panels(64, 512, {}), 0);
+  EXPECT_EQ(panels(256, 256, {}), 0);
+  EXPECT_EQ(panels(576, 512, {.isMasked = true, .isTested = true}), 0);
+  EXPECT_EQ(panels(576, 512, {.hasScore = true}), 0);
+  EXPECT_EQ(panels(576, 512, {.isMasked = true, .hasReductions = true}), 0);
+  KernelSpecification specification = specificationFor("sm_90", 576, "query_panels = 4");
+  specification.headDimV = 512;
+  specification.bindings = {"values=keys"};
+  Result<Schedule> schedule = chooseSchedule(specification, {});
+  ASSERT_FALSE(schedule.ok());
+  EXPECT_EQ(schedule.error().message(),
+            "schedule: query_panels must be at most 3 here, not 4: a panel has 64 of the 576 "
+            "columns of q, of which some stay in shared memory, and takes 16 of a thread's "
+            "registers");
+}
+
 TEST(Schedule, WarpgroupsHaveRolesOnSm90) {
   EXPECT_EQ(chosen("sm_90", 64),
             "block_m = 192, block_n = 128, stages = 4, warps = 12, q_in_registers = false, "

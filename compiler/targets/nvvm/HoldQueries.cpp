@@ -17,8 +17,6 @@ namespace tesela {
 
 namespace {
 
-constexpr int64_t panelColumns = 64;
-
 /// The stage that a product reads as its operand `index`; null if it reads registers.
 pipe::SlotOp stageOf(tile::DotOp dot, unsigned index) {
   return dot->getOperand(index).getDefiningOp<pipe::SlotOp>();
@@ -66,13 +64,14 @@ struct PipeHoldQueries : impl::PipeHoldQueriesBase<PipeHoldQueries> {
       return signalPassFailure();
     }
     for (tile::DotOp dot : products)
-      if (failed(hold(dot, panelColumns * schedule.queryPanels, schedule)))
+      if (failed(hold(dot, schedule)))
         return signalPassFailure();
   }
 
-  LogicalResult hold(tile::DotOp dot, int64_t held, const Schedule &schedule) {
+  LogicalResult hold(tile::DotOp dot, const Schedule &schedule) {
     pipe::SlotOp queries = stageOf(dot, 0), keys = stageOf(dot, 1);
     auto type = cast<tile::TileType>(queries.getType());
+    int64_t held = queries.getBuffer().getType().getPanelColumns() * schedule.queryPanels;
     int64_t rest = type.getExtent(1) - held;
     if (rest <= 0)
       return dot.emitOpError() << "expected queries of more than " << held

@@ -19,6 +19,7 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
+/// The bytes of a row of a panel, which is what the 128-byte swizzle permutes.
 static constexpr int64_t panelRowBytes = 128;
 
 Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, int64_t rowBytes,

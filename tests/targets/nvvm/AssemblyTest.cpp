@@ -108,6 +108,27 @@ TEST_P(Assembly, TakesALatentCache) {
     }
 }
 
+// Queries in registers leave none for a mask that tests its blocks, or for a costly score.
+TEST_P(Assembly, TakesALatentCacheUnderCostlyVariants) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  for (const char *variant :
+       {"attention documents(id: i32[Sk]) { mask = q >= k && id[q] == id[k] }",
+        "attention costly(a: f32[H], bias: f32[H, Sq, Sk]) {\n"
+        "  score = s + bias[h, q, k] * tanh(a[h] * (q - k)) + sin(s)\n}"}) {
+    SCOPED_TRACE(variant);
+    KernelSpecification specification =
+        specificationOf(variant, 576, ElementType::bf16, GetParam());
+    specification.headDimV = 512;
+    specification.bindings = {"values=keys"};
+    Assembled assembled = assemble(compiled(specification).code);
+    EXPECT_TRUE(assembled.isClean()) << assembled.log;
+    if (GetParam() == 90) {
+      EXPECT_EQ(spilledBytes(assembled.log), 0) << assembled.log;
+    }
+  }
+}
+
 // From sm_89 on, chips have an instruction that widens e4m3. Its PTX version differs.
 TEST_P(Assembly, TakesACacheOf8Bits) {
   if (!hasPtxas())

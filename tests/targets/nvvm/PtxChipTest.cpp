@@ -136,6 +136,20 @@ TEST_P(PtxChip, TakesValuesThatAreTheFirstColumnsOfTheKeys) {
     // Each warpgroup has 32 of 64 keys, and half of the output's columns.
     for (const char *product : {"m64n32k16", "m64n256k16"})
       EXPECT_EQ(artifact.code.find(product) != std::string::npos, sm == 90) << product;
+    if (sm != 90)
+      continue;
+    // S is the sum of two products, the first with queries from registers: 12 and 24 steps. Only
+    // the second one is awaited, and the product of the values.
+    auto count = [&](std::string_view text) {
+      int found = 0;
+      for (size_t at = artifact.code.find(text); at != std::string::npos;
+           at = artifact.code.find(text, at + 1))
+        ++found;
+      return found;
+    };
+    EXPECT_EQ(count("wgmma.mma_async.sync.aligned.m64n32k16"), 36);
+    EXPECT_EQ(count("ldmatrix"), 12);
+    EXPECT_EQ(count("wgmma.wait_group"), 2);
   }
 }
 

@@ -65,6 +65,26 @@ tile.kernel @no_product(%q: !tile.view<[?, ?, ?, 576], bf16>) attributes {schedu
 
 // -----
 
+// The whole tile would be in registers, and nothing would be left for the second product.
+tile.kernel @all_columns() attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, query_panels = 2>} {
+  %qb = pipe.alloc : !pipe.buffer<1, [64, 128], bf16, panels = true>
+  %kb = pipe.alloc : !pipe.buffer<1, [64, 128], bf16, panels = true>
+  pipe.roles producer 40 {
+  } consumers 2 232 {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %Q = pipe.slot %qb[%zero] : !pipe.buffer<1, [64, 128], bf16, panels = true> -> !tile.tile<[64, 128], bf16, #pipe.shared>
+    %none = tile.constant 0.0 : !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+    scf.for %i = %zero to %one step %one : i32 {
+      %K = pipe.slot %kb[%zero] : !pipe.buffer<1, [64, 128], bf16, panels = true> -> !tile.tile<[64, 128], bf16, #pipe.shared>
+      // expected-error @+1 {{expected queries of more than 128 columns (query_panels = 2), got '!tile.tile<[64, 128], bf16, #pipe.shared>'; take fewer panels}}
+      %S = tile.dot %Q, %K transposed plus %none : (!tile.tile<[64, 128], bf16, #pipe.shared>, !tile.tile<[64, 128], bf16, #pipe.shared>, !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>) -> !tile.tile<[64, 64], f32, #pipe.accumulator<warps = 4>>
+    }
+  }
+}
+
+// -----
+
 tile.kernel @columns(%q: !tile.view<[?, ?, ?, 64], bf16>) {
   %zero = arith.constant 0 : i32
   %buffer = pipe.alloc : !pipe.buffer<1, [64, 128], bf16, panels = true>
