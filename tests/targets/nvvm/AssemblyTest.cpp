@@ -32,7 +32,10 @@ int numberIn(const std::string &log, const std::string &pattern) {
 }
 
 /// Matches once for each kernel of a log.
-const std::regex spills("(\\d+) bytes spill stores");
+const std::regex &spills() {
+  static const std::regex pattern("(\\d+) bytes spill stores");
+  return pattern;
+}
 
 /// The bytes that all kernels of a log spill.
 int spilledBytes(const std::string &log) {
@@ -271,7 +274,7 @@ TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
     Artifact artifact = compiled(specificationOf(variant, headDim, ElementType::bf16, 90));
     Assembled assembled = assemble(artifact.code);
     EXPECT_TRUE(assembled.isClean()) << assembled.log;
-    for (std::sregex_iterator it(assembled.log.begin(), assembled.log.end(), spills), end;
+    for (std::sregex_iterator it(assembled.log.begin(), assembled.log.end(), spills()), end;
          it != end; ++it)
       EXPECT_LE(std::stoi((*it)[1]), bytes) << assembled.log;
   }
@@ -307,7 +310,7 @@ TEST(AssemblyWithRoles, SpillsNothingWhereReductionsAre) {
         Assembled assembled = assemble(compiled(specification).code);
         EXPECT_TRUE(assembled.isClean()) << assembled.log;
         bool isWidest = headDim == 256 && variant == std::end(variants)[-1];
-        for (std::sregex_iterator it(assembled.log.begin(), assembled.log.end(), spills), end;
+        for (std::sregex_iterator it(assembled.log.begin(), assembled.log.end(), spills()), end;
              it != end; ++it)
           EXPECT_LE(std::stoi((*it)[1]), isWidest ? 52 : 0) << assembled.log;
       }
