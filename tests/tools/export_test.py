@@ -115,7 +115,7 @@ class Command(Export):
         self.assertEqual(self.manifest("out")["name"], "causal_forward_in_parts")
         message = self.export("causal", "--algorithm", "backwards", "--target", "host", "-o", "other",
                               code=ENVIRONMENT)
-        self.assertIn("there is no template 'backwards'; there are backward,", message)
+        self.assertIn("there is no template 'backwards'; did you mean 'backward'?", message)
 
     def test_pages(self):
         """Tensors of several types and ranks, and an extent that no tensor gives."""
