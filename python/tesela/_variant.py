@@ -297,12 +297,28 @@ class Variant:
                 self._kernel(*which, bindings).prepare(queries, keys, 0, False)
 
 
+_CAUSAL = "for a causal mask pass the variant 'causal', as in attention(q, k, v, 'causal')"
+
+_FOREIGN = {
+    "causal": _CAUSAL,
+    "is_causal": _CAUSAL,
+    "softmax_scale": "pass it as scale",
+    "window_size": "for a window pass the variant 'sliding_window' and its parameter window",
+}
+"""What to write for an argument that the attention of other packages has."""
+
+
 def _unknown(program: _Program, name: str) -> str:
     known = ", ".join(each.name for each in program.parameters)
     variant = program.native.name
-    return f"the variant '{variant}' has no parameter '{name}'; " + (
+    said = f"the variant '{variant}' has no parameter '{name}'; " + (
         f"it has {known}" if known else "it has none"
     )
+    if name not in _FOREIGN:
+        return said
+    if variant == "causal" and _FOREIGN[name] is _CAUSAL:
+        return f"{said}: leave '{name}' out, the variant is causal"
+    return f"{said}: {_FOREIGN[name]}"
 
 
 _programs: dict[str, _Program] = {}

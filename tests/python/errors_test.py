@@ -37,6 +37,21 @@ K = random(1, 2, 9, 64, seed=2)
         ({"scale": "x"}, "the scale is of the type <class 'str'>, it must be a number"),
         ({"layout": "bhs"}, "the layout is 'bhs'"),
         ({"windw": 3}, "no parameter 'windw'; it has window"),
+        (
+            {"variant": "full", "is_causal": True},
+            "'full' has no parameter 'is_causal'; it has none: for a causal mask pass the variant "
+            r"'causal', as in attention\(q, k, v, 'causal'\)",
+        ),
+        ({"causal": True}, "it has window: for a causal mask pass the variant 'causal'"),
+        (
+            {"variant": "causal", "is_causal": True},
+            "it has none: leave 'is_causal' out, the variant is causal",
+        ),
+        (
+            {"variant": "full", "window_size": 3},
+            "for a window pass the variant 'sliding_window' and its parameter window",
+        ),
+        ({"softmax_scale": 0.5}, "no parameter 'softmax_scale'; it has window: pass it as scale"),
         ({"window": "wide"}, "the parameter 'window' is of the type <class 'str'>"),
         ({"window": 2.5}, "the parameter 'window' is 2.5, it must be a whole number"),
         ({"window": np.ones(3)}, "the parameter 'window' is of the type"),
