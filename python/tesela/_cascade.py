@@ -99,7 +99,7 @@ def attention_cascade(
         UnsupportedError: there are no kernels for the device or the type.
     """
     call = Call(layout, "end")
-    q_shape = axes("q", q, 3, "[tokens, heads, head dimension]")
+    q_shape = axes("q", q, 3, call.order("tokens"))
     tokens = q_shape[0 if call.is_bshd else 1]
     call.add_pages(k, v, table, lengths)
     call.add_starts(starts_q)

@@ -130,11 +130,17 @@ class Call:
         self.names.append(name)
         self.tensors.append(tensor)
 
+    def order(self, rows: str, *before: str) -> str:
+        """The axes of a tensor whose rows are ``rows``, in the order of the layout."""
+        inner = (rows, "heads") if self.is_bshd else ("heads", rows)
+        return f"[{', '.join((*before, *inner))}, head dimension]"
+
     def add_pages(self, k: Any, v: Any, table: Any, lengths: Any) -> None:
         """Adds the pages of keys and values. Sets the number of sequences."""
         rows = 1 if self.is_bshd else 2
-        k_shape = axes("k", k, 4, "[pages, page, heads, head dimension]")
-        v_shape = k_shape if v is None else axes("v", v, 4, "[pages, page, heads, head dimension]")
+        of = self.order("page", "pages")
+        k_shape = axes("k", k, 4, of)
+        v_shape = k_shape if v is None else axes("v", v, 4, of)
         page = k_shape[rows]
         if page < 1 or v_shape[rows] != page:
             raise InvalidArgumentError(
@@ -359,7 +365,7 @@ def attention_ragged(
         UnsupportedError: there are no kernels for the device or the type.
     """
     call = Call(layout, positions)
-    of = "[tokens, heads, head dimension]"
+    of = call.order("tokens")
     for name, tensor in (("q", q), ("k", k), ("v", k if v is None else v)):
         axes(name, tensor, 3, of)
     most_queries = bound("max_queries", max_queries)
@@ -450,10 +456,10 @@ def attention_paged(
     call = Call(layout, positions)
     call.add_pages(k, v, table, lengths)
     if starts_q is None:
-        q_shape = axes("q", q, 4, "[B, Sq, heads, head dimension]")
+        q_shape = axes("q", q, 4, call.order("Sq", "B"))
         most_queries = q_shape[1 if call.is_bshd else 2]
     else:
-        axes("q", q, 3, "[tokens, heads, head dimension], since starts_q is given")
+        axes("q", q, 3, f"{call.order('tokens')}, since starts_q is given")
         most_queries = bound("max_queries", max_queries)
         call.add_starts(starts_q)
     call.add_scales(q, (k, v), (k_scale, v_scale))

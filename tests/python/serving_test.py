@@ -478,6 +478,31 @@ def test_errors_are_sentences() -> None:
         *(tesela.attention_paged, q, pool, pool),
         **paged,
     )
+    for layout, of_pages, of_tokens in (
+        ("bshd", "[pages, page, heads, head dimension]", "[tokens, heads, head dimension]"),
+        ("bhsd", "[pages, heads, page, head dimension]", "[heads, tokens, head dimension]"),
+    ):
+        says(
+            f"k has the shape (16, 2, 32), it must have the axes {of_pages}",
+            *(tesela.attention_paged, q[None], pool[0], pool),
+            **paged,
+            layout=layout,
+        )
+        says(
+            f"v has the shape (1, 6, 4, 32), it must have the axes {of_tokens}",
+            *(tesela.attention_ragged, q, q, q[None]),
+            starts_q=np.array([0, 6], np.int32),
+            max_queries=6,
+            layout=layout,
+        )
+        says(
+            f"q has the shape (1, 6, 4, 32), it must have the axes {of_tokens}, since starts_q",
+            *(tesela.attention_paged, q[None], pool, pool),
+            **paged,
+            starts_q=np.array([0, 6], np.int32),
+            max_queries=6,
+            layout=layout,
+        )
     says(
         "max_queries is missing: pass an upper bound for every sequence of this launch",
         *(tesela.attention_paged, q, pool, pool),
