@@ -16,6 +16,8 @@
 #include <memory>
 #include <new>
 #include <sstream>
+#include <string>
+#include <vector>
 
 using namespace tesela::tool;
 
@@ -65,7 +67,10 @@ int dispatch(int argc, char **argv) {
   app.set_version_flag("--version", versionText());
   app.require_subcommand(0, 1);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.failure_message(usageMessage);
+  std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  app.failure_message([&arguments](const CLI::App *failed, const CLI::Error &error) {
+    return usageMessage(failed, error, arguments);
+  });
 
   RunOptions runOptions;
   addRun(app, runOptions);

@@ -59,7 +59,7 @@ void addCache(CLI::App &app, CacheOptions &options) {
       ->transform(byteSize())
       ->type_name("SIZE");
   prune->add_option("--older", options.mostDays, "Remove kernels not used for this many days")
-      ->check(silent(CLI::Range(0.0, 1e6)))
+      ->check(number(0, 1e6))
       ->type_name("DAYS");
   add("clear", "Remove all", Action::clear);
 }

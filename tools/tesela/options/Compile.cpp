@@ -33,7 +33,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
   addTemplates(command, options);
   command->add_option("--emit", options.stage, "The stage (see below)")
       ->required()
-      ->check(silent(CLI::IsMember({"attn", "tile", "pipe", "llvm", "ptx", "cubin", "object"})))
+      ->check(oneOf("a stage", {"attn", "tile", "pipe", "llvm", "ptx", "cubin", "object"}))
       ->type_name("STAGE");
   command->add_option("-o,--output", options.output, "Write to this file")
       ->check(path())

@@ -34,7 +34,7 @@ void addExplain(CLI::App &app, ExplainOptions &options) {
   addShape(command, options);
   command
       ->add_option("--pass", options.pass, "forward, or a kernel of the backward pass: dq or dkdv")
-      ->check(silent(CLI::IsMember({"forward", "dq", "dkdv"})))
+      ->check(oneOf("a pass", {"forward", "dq", "dkdv"}))
       ->type_name("PASS")
       ->capture_default_str();
   command->add_option("--svg", options.svg, "Draw the mask with its tiles as SVG")

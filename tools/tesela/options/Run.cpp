@@ -58,7 +58,7 @@ void addRun(CLI::App &app, RunOptions &options) {
       command
           ->add_option("--inputs", options.inputs,
                        "normal, or numbers that are hard for a softmax: " + hardInputs)
-          ->check(silent(CLI::IsMember(inputNames)))
+          ->check(oneOf("a kind of inputs", inputNames))
           ->type_name("KIND")
           ->each([&options](const std::string &) { options.given.insert("--inputs"); })
           ->capture_default_str());
@@ -68,17 +68,18 @@ void addRun(CLI::App &app, RunOptions &options) {
   command
       ->add_option("--scale", options.scale,
                    "The softmax scale (default: 1/sqrt of the head dimension)")
+      ->check(number())
       ->type_name("NUMBER");
   command
       ->add_option("--dropout", options.dropout,
                    "Drop pairs with this probability; --seed is its seed (default: no dropout)")
-      ->check(silent(CLI::Range(0.0, 1.0)))
+      ->check(number(0, 1))
       ->type_name("P");
   addParameters(command, options);
   command
       ->add_option("--repeat", options.repeat,
                    "Timed launches; 0: none (default: as many as take a second, 3 to 100)")
-      ->check(silent(CLI::Range(0, 1000000)))
+      ->check(wholeNumber(0, 1000000))
       ->type_name("N");
   addThreads(command, options.threads);
   addCacheFolder(command, options.cacheFolder, "The folder of compiled kernels");
@@ -86,7 +87,7 @@ void addRun(CLI::App &app, RunOptions &options) {
   command
       ->add_option("--tuning", options.tuning,
                    "Use measured schedules: off, cached, or full (measure first, see tune)")
-      ->check(silent(CLI::IsMember({"off", "cached", "full"})))
+      ->check(oneOf("a mode of tuning", {"off", "cached", "full"}))
       ->type_name("MODE")
       ->capture_default_str();
   CLI::Option *noCheck =
@@ -105,14 +106,14 @@ void addRun(CLI::App &app, RunOptions &options) {
       command
           ->add_option("--page", options.page,
                        "Keys and values in pages of N rows, at most --kv-length keys a sequence")
-          ->check(silent(CLI::Range(1, 1 << 20)))
+          ->check(wholeNumber(1, 1 << 20))
           ->type_name("N");
   command
       ->add_option(
           "--positions", options.positions,
           "The position of a sequence's first query among its keys: begin, end, or given by "
           "random offsets (default: end with --page, else begin)")
-      ->check(silent(CLI::IsMember({"begin", "end", "given"})))
+      ->check(oneOf("a position", {"begin", "end", "given"}))
       ->type_name("WHERE");
   command->add_flag(
       "--split", options.split,
@@ -121,12 +122,12 @@ void addRun(CLI::App &app, RunOptions &options) {
       command
           ->add_option("--cache", options.cache,
                        "Keys and values in 8 bits, with scales (with --ragged or --page): e4m3")
-          ->check(silent(CLI::IsMember({"e4m3"})))
+          ->check(oneOf("a type of the cache", {"e4m3"}))
           ->type_name("TYPE");
   command
       ->add_option("--scales", options.scales,
                    "One scale of --cache per head, or with --page per page")
-      ->check(silent(CLI::IsMember({"head", "page"})))
+      ->check(oneOf("a unit of scales", {"head", "page"}))
       ->capture_default_str()
       ->needs(cache)
       ->type_name("head|page");
@@ -134,7 +135,7 @@ void addRun(CLI::App &app, RunOptions &options) {
       command
           ->add_option("--values", options.values,
                        "keys: the values are the first --head-dim-v columns of the keys")
-          ->check(silent(CLI::IsMember({"keys"})))
+          ->check(oneOf("a source of values", {"keys"}))
           ->excludes(cache)
           ->excludes("--gradients")
           ->excludes("--input")

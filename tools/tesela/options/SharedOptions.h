@@ -10,21 +10,33 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace tesela::tool {
 
-/// `validator` without its description in the help. The messages name the limits.
-CLI::Validator silent(CLI::Validator validator);
+// The messages of these checks name the value and the limits, and end with ": give ..." (see
+// usageMessage). The help does not show them.
 
 /// Accepts an extent of a tensor: 0 to 2^31 - 1.
 CLI::Validator extent();
 
+/// Accepts a number in [least, most]. Without limits it accepts all that can be read.
+CLI::Validator number(double least = -std::numeric_limits<double>::infinity(),
+                      double most = std::numeric_limits<double>::infinity());
+
+/// Accepts one of `names`, and guesses which one was meant. `meaning`: what they name, such as "a
+/// layout".
+CLI::Validator oneOf(const char *meaning, std::vector<std::string> names);
+
 /// Accepts a path that is not empty. An empty path, as an unset shell variable gives it, would
 /// be taken for "no file".
 CLI::Validator path();
+
+/// Accepts a whole number in [least, most].
+CLI::Validator wholeNumber(int64_t least, uint64_t most);
 
 /// Returns "" if `name` is a target (auto, host or sm_NN), else a message.
 std::string checkTarget(const std::string &name);

@@ -34,7 +34,7 @@ void addTune(CLI::App &app, TuneCommandOptions &options) {
   command->add_flag("--gradients", options.gradients,
                     "Tune the backward pass (as in run --gradients)");
   command->add_option("--seconds", options.seconds, "The time limit")
-      ->check(silent(CLI::Range(0.1, 1e6)))
+      ->check(number(0.1, 1e6))
       ->type_name("NUMBER")
       ->capture_default_str();
   command->add_flag("--exhaustive", options.exhaustive,

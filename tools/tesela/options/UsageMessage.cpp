@@ -51,32 +51,73 @@ std::string unknownCommand(const CLI::App &command, const std::string &path,
                                   : fmt::format("did you mean '{}'?", near));
 }
 
+/// What to give as the value of `option`: the end of the message with which its check refuses an
+/// empty value, or else the name of the value in the help.
+std::string remedyOf(CLI::Option &option) {
+  try { // CLI11 throws where an option has no check
+    std::string refusal = (*option.get_validator())(std::string());
+    if (size_t end = refusal.find(": give "); end != std::string::npos)
+      return refusal.substr(end + 2);
+  } catch (const CLI::OptionNotFound &) {
+  }
+  return fmt::format("write {} {}", option.get_name(), option.get_type_name());
+}
+
+/// `said`: what CLI11 says, such as "--length: 1 required N missing.". It is returned if it is
+/// about anything else.
+std::string missingValue(CLI::App &command, const std::string &said) {
+  std::string name = said.substr(0, said.find(':'));
+  CLI::Option *option = command.get_option_no_throw(name);
+  if (!option || !said.ends_with(" missing."))
+    return said;
+  return fmt::format("{} has no value: {}.", name, remedyOf(*option));
+}
+
 } // namespace
 
-std::string usageMessage(const CLI::App *app, const CLI::Error &error) {
+std::string usageMessage(const CLI::App *app, const CLI::Error &error,
+                         const std::vector<std::string> &arguments) {
   auto is = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
   bool isRequired = is(CLI::ExitCodes::RequiredError);
   // A misspelt option may also be missing ("--emit is required"). The spelling is the cause.
   bool mayBeUnknown = is(CLI::ExitCodes::ExtrasError) || isRequired;
   const CLI::App *command = app;
   std::string path = app->get_name();
-  std::vector<std::string> unknown = app->remaining();
+  // CLI11 moves what follows "--" up to the program, and does not say that it did.
+  auto mark = std::ranges::find(arguments, "--");
+  auto isAfterMark = [&](const std::string &argument) {
+    return std::find(mark, arguments.end(), argument) != arguments.end();
+  };
+  std::vector<std::string> unknown, afterMark;
+  auto take = [&](const std::vector<std::string> &remaining) {
+    for (const std::string &each : remaining)
+      if (each != "--")
+        (isAfterMark(each) ? afterMark : unknown).push_back(each);
+  };
+  take(app->remaining());
+  CLI::App *parsed = nullptr;
   while (unknown.empty() && !command->get_subcommands().empty()) {
-    command = command->get_subcommands().front();
+    command = parsed = command->get_subcommands().front();
     path += " " + command->get_name();
-    unknown = command->remaining();
+    take(command->remaining());
   }
   std::string text = fmt::format("{}.", error.what());
   bool hasCommands = !commandNames(*command).empty();
   auto option = std::find_if(unknown.begin(), unknown.end(), isOption);
   if (mayBeUnknown && option != unknown.end())
     text = unknownOption(*command, path, *option);
+  else if (mayBeUnknown && unknown.empty() && !afterMark.empty())
+    text = fmt::format("{} does not take the argument '{}' after '--': give options and commands "
+                       "before '--'.",
+                       path, afterMark.front());
   else if (mayBeUnknown && hasCommands && !unknown.empty())
     text = unknownCommand(*command, path, unknown.front());
   else if (is(CLI::ExitCodes::ExtrasError) && !unknown.empty())
     text = fmt::format("{} does not take the argument '{}'.", path, unknown.front());
   else if (isRequired && hasCommands)
     text = fmt::format("{} needs a command: {}.", path, fmt::join(commandNames(*command), ", "));
+  else if (is(CLI::ExitCodes::ArgumentMismatch) && parsed)
+    text = missingValue(*parsed, text);
   return fmt::format("tesela: error: {} Try {} --help.\n", text, path);
 }
 

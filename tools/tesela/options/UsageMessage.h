@@ -8,12 +8,14 @@
 #include <CLI/CLI.hpp>
 
 #include <string>
+#include <vector>
 
 namespace tesela::tool {
 
 /// The line that `app` prints for `error`. It names the command, and guesses which option or
-/// command was meant by one that does not exist.
-std::string usageMessage(const CLI::App *app, const CLI::Error &error);
+/// command was meant by one that does not exist. `arguments`: those of the command line.
+std::string usageMessage(const CLI::App *app, const CLI::Error &error,
+                         const std::vector<std::string> &arguments);
 
 } // namespace tesela::tool
 
