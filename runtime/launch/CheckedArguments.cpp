@@ -63,8 +63,22 @@ bool mayCompileFor(const DeclaredTensor &declared, ElementType type) {
   return declared.axes.size() == 4 && std::ranges::find(types, type) != std::end(types);
 }
 
+/// What to pass as a tensor of rows, in the order of the kernel's axes. Callers of serving kernels
+/// have the axes in another order, so it also says how to see those.
+std::string shapeOfRows(const DeclaredTensor &declared, bool isPool) {
+  constexpr int tokens = 2;
+  const DeclaredAxis &sequences = declared.axes[0];
+  if (isPool)
+    return "[pages, heads, rows of a page, head dimension], a view of [pages, page, heads, head "
+           "dimension]";
+  if (sequences.kind == DeclaredAxis::Kind::number && sequences.value == 1 &&
+      declared.axes[tokens].kind == DeclaredAxis::Kind::any)
+    return "[1, heads, tokens, head dimension], a view of [tokens, heads, head dimension]";
+  return "[batch, heads, length, head dimension]";
+}
+
 /// Checks type and rank, and that kernels can count the extents.
-Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
+Status checkShape(const DeclaredTensor &declared, const Tensor &tensor, bool isPool) {
   if (tensor.type != declared.type) {
     std::string type(elementTypeName(declared.type));
     if (!mayCompileFor(declared, tensor.type))
@@ -76,7 +90,7 @@ Status checkShape(const DeclaredTensor &declared, const Tensor &tensor) {
   int rank = int(declared.axes.size());
   if (tensor.rank != rank)
     return invalid(is(declared, tensor) + ", its rank must be " + std::to_string(rank) +
-                   (rank == 4 ? ": [batch, heads, length, head dimension]" : ""));
+                   (rank == 4 ? ": " + shapeOfRows(declared, isPool) : ""));
   for (int axis = 0; axis < rank; ++axis) {
     int64_t limit = limitOf(declared.axes[axis]);
     if (tensor.extents[axis] < 0 || tensor.extents[axis] > limit)
@@ -262,7 +276,11 @@ private:
            declared.axes[rowsOfPage].kind == DeclaredAxis::Kind::number && find("table");
   }
 
-  Status checkShapes() { return forEach(/*contiguous=*/false, checkShape); }
+  Status checkShapes() {
+    return forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
+      return checkShape(declared, tensor, isPool(declared));
+    });
+  }
 
   Status agree() {
     return forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
@@ -343,7 +361,7 @@ private:
               continue;
             if (tensor.rank != int(declared.axes.size()) || tensor.extents[axis] < 0 ||
                 tensor.extents[axis] > limitOf(expected))
-              return checkShape(declared, tensor);
+              return checkShape(declared, tensor, isPool(declared));
             bind(declared, expected, tensor.extents[axis]);
           }
           return Status::success();

@@ -383,6 +383,22 @@ TEST_F(PagesTest, HaveTheRowsOfTheKernels) {
   EXPECT_SAYS(a.k.extents[2] = 32,
               "k has pages of 32 rows, the kernel was compiled for pages of 16 rows: pass a pool "
               "with pages of 16 rows, or compile with the binding page=32");
+  EXPECT_SAYS(a.k.rank = 3, "k is bf16[9, 3, 16], its rank must be 4: [pages, heads, rows of a "
+                            "page, head dimension], a view of [pages, page, heads, head "
+                            "dimension]");
+  EXPECT_SAYS(a.q.rank = 3, "its rank must be 4: [batch, heads, length, head dimension]");
+}
+
+TEST_F(PagesTest, TokensOneAfterTheOtherHaveNoBatch) {
+  Artifact artifact;
+  artifact.variantName = "prompts";
+  artifact.tensors = {declared("q", ElementType::bf16, Role::in, {"1", "H", "?", "64"})};
+  Result<Signature> made = Signature::of(artifact);
+  ASSERT_TRUE(made.ok());
+  signature = *made;
+  EXPECT_SAYS((a = {}, a.q = Tensor::contiguous(memory, ElementType::bf16, {8, 6, 64})),
+              "q is bf16[8, 6, 64], its rank must be 4: [1, heads, tokens, head dimension], a view "
+              "of [tokens, heads, head dimension]");
 }
 
 // No kernel can be compiled for tables and lengths of another type.
