@@ -78,8 +78,8 @@ static Schedule wideRoleHeuristic(const KernelSpecification &specification,
     schedule.blockN = 32;
   // A consumer's product of 32 keys reads 3 KB of shared memory in the 16 cycles in which the
   // tensor cores multiply 16 columns. With those of the queries in registers it reads 1 KB
-  // (docs/log/2026-11-29-latent-queries.md). A mask that tests its blocks and a score need these
-  // registers: with both in use, ptxas spills or makes products wait.
+  // (docs/log/2026-11-29-latent-queries.md). A mask that tests its blocks, a score or a reduction
+  // may need the same registers. Then ptxas spills, or makes products wait.
   if (!variant.isTested && !variant.hasScore && !variant.hasReductions)
     schedule.queryPanels = mostQueryPanels(schedule.blockN, specification);
   return schedule;

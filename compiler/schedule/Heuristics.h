@@ -29,8 +29,8 @@ inline int64_t heldRegisters(int64_t blockN, const KernelSpecification &specific
   return columns / 2 + (overlap ? blockN / 4 : 0);
 }
 
-/// The columns of a panel of queries, and the registers of a thread that hold it: 64 rows of two
-/// bytes' elements for the 128 threads of a warpgroup.
+/// The columns of a panel of queries, and how many registers of a thread hold it: the 128 threads
+/// of a warpgroup share its 64 rows, and a register has two elements of 16 bits.
 inline constexpr int64_t columnsOfPanel = 64, registersOfPanel = 16;
 
 /// The most panels of queries that a consumer of wide heads can keep in registers.

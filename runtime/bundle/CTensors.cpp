@@ -258,15 +258,6 @@ private:
     });
   }
 
-  /// The axis of a pool of pages [pages, head, row of the page, D], as in CheckedArguments.cpp.
-  static constexpr size_t rowsOfPage = 2;
-
-  bool isPool(const DeclaredTensor &tensor) const {
-    return tensor.axes.size() == 4 && tensor.axes[0].kind == DeclaredAxis::Kind::any &&
-           std::ranges::any_of(signature.tensors,
-                               [](const DeclaredTensor &each) { return each.name == "table"; });
-  }
-
   /// The first view with an extent defines it; the others must agree.
   std::string agreement(size_t i, const DeclaredTensor &tensor) const {
     std::string text;
@@ -276,7 +267,8 @@ private:
         text += checked(
             fmt::format("check_extent({}, {}, {}, \"{}\", error)", both(i), axis, value, source));
       };
-      if (expected.kind == DeclaredAxis::Kind::number && axis == rowsOfPage && isPool(tensor))
+      if (expected.kind == DeclaredAxis::Kind::number && axis == Signature::rowsOfPage &&
+          signature.isPool(tensor))
         text += checked(fmt::format("check_page_rows({}, {}, error)", both(i), expected.value));
       else if (expected.kind == DeclaredAxis::Kind::number)
         agrees(std::to_string(expected.value), "the kernel");

@@ -27,9 +27,6 @@ constexpr int64_t maxLength = (int64_t(1) << 31) - 4096;
 /// The indices of the launch's extents.
 enum ExtentIndex { batch, heads, kvHeads, queries, keys };
 
-/// The axis of a pool of pages [pages, head, row of the page, D].
-constexpr int rowsOfPage = 2;
-
 Error invalid(const std::string &message) { return Error(Code::invalidArgument, message); }
 
 /// Views of rank 4 are [batch, head, position, D].
@@ -270,15 +267,9 @@ private:
     return Status::success();
   }
 
-  /// Whether the tensor is a pool of pages [pages, head, row of the page, D].
-  bool isPool(const DeclaredTensor &declared) const {
-    return declared.axes.size() == 4 && declared.axes[0].kind == DeclaredAxis::Kind::any &&
-           declared.axes[rowsOfPage].kind == DeclaredAxis::Kind::number && find("table");
-  }
-
   Status checkShapes() {
     return forEach(/*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) {
-      return checkShape(declared, tensor, isPool(declared));
+      return checkShape(declared, tensor, signature.isPool(declared));
     });
   }
 
@@ -331,7 +322,7 @@ private:
     }
     if (actual == value)
       return Status::success();
-    if (isPool(declared) && axis == rowsOfPage)
+    if (signature.isPool(declared) && axis == Signature::rowsOfPage)
       return invalid(fmt::format("{0} has pages of {1} rows, the kernel was compiled for pages of "
                                  "{2} rows: pass a pool with pages of {2} rows, or compile with "
                                  "the binding page={1}",
@@ -361,7 +352,7 @@ private:
               continue;
             if (tensor.rank != int(declared.axes.size()) || tensor.extents[axis] < 0 ||
                 tensor.extents[axis] > limitOf(expected))
-              return checkShape(declared, tensor, isPool(declared));
+              return checkShape(declared, tensor, signature.isPool(declared));
             bind(declared, expected, tensor.extents[axis]);
           }
           return Status::success();

@@ -127,4 +127,10 @@ std::string Signature::names() const {
   return text;
 }
 
+bool Signature::isPool(const DeclaredTensor &tensor) const {
+  return tensor.axes.size() == 4 && tensor.axes[0].kind == DeclaredAxis::Kind::any &&
+         tensor.axes[rowsOfPage].kind == DeclaredAxis::Kind::number &&
+         std::ranges::find(tensors, "table", &DeclaredTensor::name) != tensors.end();
+}
+
 } // namespace tesela

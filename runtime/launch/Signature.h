@@ -63,6 +63,11 @@ struct Signature {
 
   /// "q, k, v, o, lse".
   std::string names() const;
+
+  /// The axis of a pool [pages, head, row of the page, D] that has the rows of a page.
+  static constexpr int rowsOfPage = 2;
+  /// Whether the tensor is a pool of pages.
+  bool isPool(const DeclaredTensor &tensor) const;
 };
 
 /// The indices of attention's tensors in Signature::ofAttention.

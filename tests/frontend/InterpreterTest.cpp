@@ -142,52 +142,54 @@ TEST(Interpreter, TheReferenceIsDoubleAndTheMaskIsNot) {
   EXPECT_TRUE(interpreter->mask(Point()));
 }
 
-// Values that all keys of a row share are evaluated once; the result must not change.
-TEST(Interpreter, CountsTheKeptKeysOfARow) {
+/// Calls `check` for each mask of the samples with each pair of scalars.
+template <typename Check> void forEachMask(Check check) {
   for (const std::string &mask : kMasks)
     for (auto [w, c] : kScalars) {
       SampleLaunch launch(w, c);
       Variant variant = parsed(withParameters("mask = " + mask));
       Result<Interpreter> interpreter = Interpreter::create(variant, launch.bindings);
       ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
-      for (Point point : launch.points(20)) {
-        int64_t keys = launch.bindings.extents.Sk - point.k, kept = 0;
-        EXPECT_EQ(interpreter->keptKeys(point, 0), 0);
-        int64_t counted = interpreter->keptKeys(point, keys);
-        for (int64_t key = 0; key < keys; ++key, ++point.k)
-          kept += interpreter->mask(point);
-        EXPECT_EQ(counted, kept) << mask;
-      }
+      check(mask, launch, *interpreter);
     }
+}
+
+// Values that all keys of a row share are evaluated once; the result must not change.
+TEST(Interpreter, CountsTheKeptKeysOfARow) {
+  forEachMask([](const std::string &mask, SampleLaunch &launch, const Interpreter &interpreter) {
+    for (Point point : launch.points(20)) {
+      int64_t keys = launch.bindings.extents.Sk - point.k, kept = 0;
+      EXPECT_EQ(interpreter.keptKeys(point, 0), 0);
+      int64_t counted = interpreter.keptKeys(point, keys);
+      for (int64_t key = 0; key < keys; ++key, ++point.k)
+        kept += interpreter.mask(point);
+      EXPECT_EQ(counted, kept) << mask;
+    }
+  });
 }
 
 // Instructions run for 64 pairs at once.
 TEST(Interpreter, TestsManyPairsTogether) {
-  for (const std::string &mask : kMasks)
-    for (auto [w, c] : kScalars) {
-      SampleLaunch launch(w, c);
-      Variant variant = parsed(withParameters("mask = " + mask));
-      Result<Interpreter> interpreter = Interpreter::create(variant, launch.bindings);
-      ASSERT_TRUE(interpreter.ok()) << interpreter.error().message();
-      std::vector<Point> points = launch.points(200);
-      for (size_t count : {0, 1, 63, 64, 65, 128, 200}) {
-        Point where = points[count / 2];
-        std::vector<int32_t> queries, keys;
-        for (size_t i = 0; i < count; ++i) {
-          queries.push_back(points[i].q);
-          keys.push_back(points[i].k);
-        }
-        std::vector<uint8_t> keeps(count + 1, 7);
-        interpreter->keepsPairs(where, queries.data(), keys.data(), count, keeps.data());
-        EXPECT_EQ(keeps[count], 7) << "it writes behind the last pair";
-        for (size_t i = 0; i < count; ++i) {
-          Point pair = where;
-          pair.q = queries[i];
-          pair.k = keys[i];
-          ASSERT_EQ(keeps[i], interpreter->mask(pair)) << mask << ", pair " << i << " of " << count;
-        }
+  forEachMask([](const std::string &mask, SampleLaunch &launch, const Interpreter &interpreter) {
+    std::vector<Point> points = launch.points(200);
+    for (size_t count : {0, 1, 63, 64, 65, 128, 200}) {
+      Point where = points[count / 2];
+      std::vector<int32_t> queries, keys;
+      for (size_t i = 0; i < count; ++i) {
+        queries.push_back(points[i].q);
+        keys.push_back(points[i].k);
+      }
+      std::vector<uint8_t> keeps(count + 1, 7);
+      interpreter.keepsPairs(where, queries.data(), keys.data(), count, keeps.data());
+      EXPECT_EQ(keeps[count], 7) << "it writes behind the last pair";
+      for (size_t i = 0; i < count; ++i) {
+        Point pair = where;
+        pair.q = queries[i];
+        pair.k = keys[i];
+        ASSERT_EQ(keeps[i], interpreter.mask(pair)) << mask << ", pair " << i << " of " << count;
       }
     }
+  });
 }
 
 TEST(Interpreter, LargeVariantsNeedMoreThanTheStack) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/ProductChain.h"
 #include "targets/nvvm/ProductShares.h"
 #include "tile/Extents.h"
 
@@ -17,16 +18,11 @@ namespace tesela {
 
 namespace {
 
-/// The stage that a product reads as its operand `index`; null if it reads registers.
-pipe::SlotOp stageOf(tile::DotOp dot, unsigned index) {
-  return dot->getOperand(index).getDefiningOp<pipe::SlotOp>();
-}
-
 /// Whether the product multiplies the rows of a tile that a loop's iterations share with the rows
 /// of a tile that each iteration has anew.
 bool isOfQueries(tile::DotOp dot) {
   auto loop = dot->getParentOfType<scf::ForOp>();
-  pipe::SlotOp queries = stageOf(dot, 0), keys = stageOf(dot, 1);
+  pipe::SlotOp queries = stageOf(dot.getA()), keys = stageOf(dot.getB());
   return loop && queries && keys && dot.getTransposed() && !dot.getLeftTransposed() &&
          !loop->isAncestor(queries) && loop->isAncestor(keys);
 }
@@ -69,7 +65,7 @@ struct PipeHoldQueries : impl::PipeHoldQueriesBase<PipeHoldQueries> {
   }
 
   LogicalResult hold(tile::DotOp dot, const Schedule &schedule) {
-    pipe::SlotOp queries = stageOf(dot, 0), keys = stageOf(dot, 1);
+    pipe::SlotOp queries = stageOf(dot.getA()), keys = stageOf(dot.getB());
     auto type = cast<tile::TileType>(queries.getType());
     int64_t held = queries.getBuffer().getType().getPanelColumns() * schedule.queryPanels;
     int64_t rest = type.getExtent(1) - held;

@@ -19,9 +19,6 @@ using namespace mlir;
 
 namespace tesela::nvvm {
 
-/// The bytes of a row of a panel, which is what the 128-byte swizzle permutes.
-static constexpr int64_t panelRowBytes = 128;
-
 Value laneAddress(OpBuilder &builder, Location loc, Value lane, Value firstRow, int64_t rowBytes,
                   int64_t rowBit, int64_t halfBit) {
   auto constant = [&](int64_t value) -> Value {

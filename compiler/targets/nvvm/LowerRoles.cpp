@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/RowMap.h"
 #include "targets/nvvm/KernelLowering.h"
+#include "targets/nvvm/MatrixAddress.h"
 #include "targets/nvvm/RoleOutputs.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -15,7 +16,7 @@ namespace tesela::nvvm {
 
 // The layout of a channel: for each part its full barriers, then its empty ones; at last the
 // numbers.
-static constexpr int64_t barrierBytes = 8, panelRowBytes = 128;
+static constexpr int64_t barrierBytes = 8;
 
 /// Writes `body` for the threads where `number` is 0.
 static void whereZero(OpBuilder &builder, Location loc, Value number,
@@ -259,7 +260,7 @@ void KernelLowering::fillToTheEnd(pipe::FillOp op, Value target, Value barrier) 
     position = arith::SelectOp::create(builder, loc, exists, position, constant(-512));
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
       Value address = add(target, multiply(row, constant(panelRowBytes)));
-      address = add(address, constant(column / panelColumns * buffer.getRows() * panelRowBytes));
+      address = add(address, constant(column / panelColumns * buffer.getPanelBytes()));
       ptx().copyTensorIn(address, map,
                          {constant(column), position,
                           multiply(block.head, slots[parts.tensorMap + 2]),
@@ -423,7 +424,7 @@ void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
     Value map = slots[viewOf(op.getView()).tensorMap];
     int64_t panelColumns = buffer.getPanelColumns();
     for (int64_t column = 0; column < buffer.getColumns(); column += panelColumns) {
-      int64_t offset = column / panelColumns * buffer.getRows() * panelRowBytes;
+      int64_t offset = column / panelColumns * buffer.getPanelBytes();
       ptx().copyTensorOut(map,
                           tensorCoordinates(op.getView(), op.getBlock(), constant(column), row),
                           add(source, constant(offset)));

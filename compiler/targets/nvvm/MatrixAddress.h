@@ -29,6 +29,10 @@ inline mlir::Value stepAddress(mlir::OpBuilder &builder, mlir::Location loc, mli
 }
 inline int64_t stepOffset(int64_t step) { return (step / 4) * 128; }
 
+/// Bytes from one row to the next in a buffer with panels: 8 chunks. Within a panel, chunks lie as
+/// above.
+inline constexpr int64_t panelRowBytes = 128;
+
 /// The lane part for row (lane mod 8) + 8 · (bit `rowBit` of the lane) and half = bit `halfBit`.
 mlir::Value laneAddress(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lane,
                         mlir::Value firstRow, int64_t rowBytes, int64_t rowBit, int64_t halfBit);
