@@ -14,9 +14,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tesela::samples {
@@ -26,7 +28,7 @@ inline constexpr int32_t kLowest = std::numeric_limits<int32_t>::min();
 
 /// Masks over w: i32, c: f32, slope: f32[H], table: i32[P, 4], none: f32[N], allowed: bool[Sq, Sk],
 /// half: f16[Sk], brain: bf16[H, Sk], nothing: bool[E, M], least: f16[N], odd: f16[2*F-3].
-inline const std::vector<std::string> kMasks = {
+inline constexpr std::array kMasks = {
     "true",
     "q >= k && q - k < w",
     "q + Sk - Sq >= k",
@@ -71,7 +73,7 @@ inline const std::vector<std::string> kMasks = {
 };
 
 /// Scores over the same parameters.
-inline const std::vector<std::string> kScores = {
+inline constexpr std::array kScores = {
     "s",
     "s + slope[h] * (k - q)",
     "c * tanh(s / c)",
@@ -153,11 +155,11 @@ struct SampleLaunch {
 };
 
 /// Values of w and c that are tested.
-inline const std::vector<std::pair<int32_t, float>> kScalars = {
-    {3, 0.37f}, {0, -1.5f}, {-4, 0.0f}, {kLowest, kInfinity}, {1000000007, 1e-30f}, {-1, -0.0f}};
+inline constexpr std::array kScalars = std::to_array<std::pair<int32_t, float>>(
+    {{3, 0.37f}, {0, -1.5f}, {-4, 0.0f}, {kLowest, kInfinity}, {1000000007, 1e-30f}, {-1, -0.0f}});
 
 /// Values of s that are tested.
-inline const std::vector<float> kLogits = {0.0f, -0.0f, 0.7f, -3.25f, 40.0f, kInfinity, -kInfinity};
+inline constexpr std::array kLogits = {0.0f, -0.0f, 0.7f, -3.25f, 40.0f, kInfinity, -kInfinity};
 
 } // namespace tesela::samples
 
