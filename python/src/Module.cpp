@@ -116,7 +116,8 @@ PyMethodDef methods[] = {
     {"cache_prune", cachePrune, METH_VARARGS,
      "cache_prune(folder, most_bytes, most_seconds_old): (kernels, bytes, bytes left). 0: no "
      "limit; -1, -1: all."},
-    {"deal_cells", dealCells, METH_VARARGS, "deal_cells(sums, needs, ranks, slack): owners."},
+    {"deal_cells", dealCells, METH_VARARGS,
+     "deal_cells(sums, needs, ranks, ranks_of_node, slack): owners."},
     {"split_cells", splitCells, METH_VARARGS,
      "split_cells(sums, needs, owners, ranks): (work, foreign cells needed, ranges) of each rank."},
     {}};

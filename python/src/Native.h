@@ -142,8 +142,9 @@ bool addKeptCellsType(PyObject *module);
 /// split_cells(sums, needs, owners, ranks): for each rank the work of its cells, the number of
 /// other ranks' cells whose keys it needs, and the number of ranges that its own cells form.
 PyObject *splitCells(PyObject *module, PyObject *arguments);
-/// deal_cells(sums, needs, ranks, slack): the rank of each cell. All ranks get equally many cells
-/// and few foreign keys, and, if possible, at most `slack` times their share of the work.
+/// deal_cells(sums, needs, ranks, ranks_of_node, slack): the rank of each cell. All ranks get
+/// equally many cells and few foreign keys, and, if possible, at most `slack` times their share of
+/// the work. The same holds for nodes of neighbouring ranks, if the ranks are those of several.
 PyObject *dealCells(PyObject *module, PyObject *arguments);
 
 bool addExplanationType(PyObject *module);

@@ -117,29 +117,64 @@ struct Rows {
   }
 };
 
-/// Deals cells to ranks, equally many to each, so that each rank stays within its share of the work
-/// and needs few keys of other ranks.
+/// The cells of each rank.
+using Held = std::vector<std::vector<size_t>>;
+
+/// Deals some cells to ranks, equally many to each, so that each rank stays within its share of the
+/// work and needs few keys of other ranks.
 class Deal {
 public:
-  Deal(const Rows &rows, size_t ranks, double slack)
-      : cells(rows.work.size()), owners(cells), work(rows.work), keys(rows.keys), loads(ranks),
-        held(ranks), has(ranks, cells) {
+  /// Deals these cells.
+  Deal(const Rows &rows, const std::vector<size_t> &dealt, size_t ranks, double slack)
+      : Deal(rows, ranks) {
     for (size_t rank = 0; rank < ranks; ++rank)
-      room.push_back((cells + ranks - 1 - rank) / ranks);
-    most = slack * double(std::accumulate(work.begin(), work.end(), 0ULL)) / double(ranks);
-    giveNearest();
+      room.push_back((dealt.size() + ranks - 1 - rank) / ranks);
+    setMost(dealt, slack);
+    giveNearest(dealt);
     swapUntilEven();
   }
 
+  /// Begins with the cells that the ranks have, and exchanges some of them.
+  Deal(const Rows &rows, const Held &given, double slack) : Deal(rows, given.size()) {
+    std::vector<size_t> all;
+    for (size_t rank = 0; rank < given.size(); ++rank)
+      for (size_t cell : given[rank]) {
+        all.push_back(cell);
+        give(cell, rank);
+      }
+    setMost(all, slack);
+    swapUntilEven();
+  }
+
+  const std::vector<size_t> &cellsOf(size_t rank) const { return held[rank]; }
   size_t owner(size_t cell) const { return owners[cell]; }
 
 private:
+  Deal(const Rows &rows, size_t ranks)
+      : cells(rows.work.size()), owners(cells), work(rows.work), keys(rows.keys), loads(ranks),
+        held(ranks), has(ranks, cells) {}
+
+  void setMost(const std::vector<size_t> &dealt, double slack) {
+    unsigned long long total = 0;
+    for (size_t cell : dealt)
+      total += work[cell];
+    most = slack * double(total) / double(loads.size());
+  }
+
+  void give(size_t cell, size_t rank) {
+    owners[cell] = rank;
+    held[rank].push_back(cell);
+    loads[rank] += work[cell];
+    has.add(rank, keys, cell);
+    has.add(rank, cell);
+  }
+
   /// Gives each cell, those with much work first, to the rank that needs the fewest additional
   /// keys.
-  void giveNearest() {
+  void giveNearest(const std::vector<size_t> &dealt) {
     size_t ranks = loads.size();
-    std::vector<size_t> order(cells);
-    std::iota(order.begin(), order.end(), size_t(0));
+    std::vector<size_t> order(dealt);
+    std::ranges::sort(order);
     std::ranges::stable_sort(order, [&](size_t a, size_t b) { return work[a] > work[b]; });
     for (size_t cell : order) {
       size_t best = ranks, least = ranks;
@@ -159,11 +194,7 @@ private:
       }
       if (best == ranks)
         best = least;
-      owners[cell] = best;
-      held[best].push_back(cell);
-      loads[best] += work[cell];
-      has.add(best, keys, cell);
-      has.add(best, cell);
+      give(cell, best);
     }
   }
 
@@ -245,9 +276,26 @@ private:
   const CellSets &keys;
   std::vector<unsigned long long> loads; ///< of each rank
   std::vector<size_t> room;              ///< how many cells each rank gets
-  std::vector<std::vector<size_t>> held; ///< cells of each rank
-  CellSets has;                          ///< keys that some cell of the rank needs
+  Held held;
+  CellSets has; ///< keys that some cell of the rank needs
 };
+
+/// Deals all cells. If the ranks are those of several whole nodes, nodes get their cells first, and
+/// then the ranks of each node. Last, ranks of all nodes exchange cells until they are even.
+Deal dealt(const Rows &rows, size_t ranks, size_t ranksOfNode, double slack) {
+  std::vector<size_t> all(rows.work.size());
+  std::iota(all.begin(), all.end(), size_t(0));
+  if (ranksOfNode < 2 || ranks <= ranksOfNode || ranks % ranksOfNode != 0)
+    return Deal(rows, all, ranks, slack);
+  Deal nodes(rows, all, ranks / ranksOfNode, slack);
+  Held held;
+  for (size_t node = 0; node < ranks / ranksOfNode; ++node) {
+    Deal within(rows, nodes.cellsOf(node), ranksOfNode, slack);
+    for (size_t rank = 0; rank < ranksOfNode; ++rank)
+      held.push_back(within.cellsOf(rank));
+  }
+  return Deal(rows, held, slack);
+}
 
 /// Whether there is a rank; raises otherwise.
 bool checkRanks(Py_ssize_t ranks) {
@@ -311,17 +359,17 @@ PyObject *splitCells(PyObject *, PyObject *arguments) {
 
 PyObject *dealCells(PyObject *, PyObject *arguments) {
   PyObject *sums, *needs;
-  Py_ssize_t ranks;
+  Py_ssize_t ranks, ranksOfNode;
   double slack;
-  if (!PyArg_ParseTuple(arguments, "O!O!nd", &PyList_Type, &sums, &PyBytes_Type, &needs, &ranks,
-                        &slack) ||
-      !checkRanks(ranks))
+  if (!PyArg_ParseTuple(arguments, "O!O!nnd", &PyList_Type, &sums, &PyBytes_Type, &needs, &ranks,
+                        &ranksOfNode, &slack) ||
+      !checkRanks(ranks) || !checkRanks(ranksOfNode))
     return nullptr;
   return guarded([&]() -> PyObject * {
     std::optional<Rows> rows = Rows::read(sums, needs);
     if (!rows)
       return nullptr;
-    Deal deal(*rows, size_t(ranks), slack);
+    Deal deal = dealt(*rows, size_t(ranks), size_t(ranksOfNode), slack);
     size_t cells = rows->work.size();
     Owned result(PyTuple_New(Py_ssize_t(cells)));
     for (size_t cell = 0; result && cell < cells; ++cell) {

@@ -22,7 +22,9 @@ MANAGED: int
 # DLPack's C exchange interface (torch.Tensor), or one with __array_struct__ (numpy.ndarray).
 Tensor = Any
 
-def deal_cells(sums: list[int], needs: bytes, ranks: int, slack: float, /) -> tuple[int, ...]: ...
+def deal_cells(
+    sums: list[int], needs: bytes, ranks: int, ranks_of_node: int, slack: float, /
+) -> tuple[int, ...]: ...
 def split_cells(
     sums: list[int], needs: bytes, owners: tuple[int, ...], ranks: int, /
 ) -> list[tuple[int, int, int]]: ...

@@ -157,15 +157,28 @@ def needed_cells(counts: Counts) -> list[set[int]]:
     return [{i for i, each in enumerate(row) if each} for row in counts.table.tolist()]
 
 
-def slow_deal(counts: Counts, ranks: int, slack: float) -> tuple[int, ...]:
+def slow_deal(counts: Counts, ranks: int, ranks_of_node: int, slack: float) -> tuple[int, ...]:
     """What ``deal_cells`` computes, with sets and without any shortcut."""
-    cells, work, needs = counts.rows, counts.sums, needed_cells(counts)
-    most = slack * sum(work) / ranks
-    room = [(cells + ranks - 1 - rank) // ranks for rank in range(ranks)]
+    every = list(range(counts.rows))
+    if ranks > ranks_of_node > 1 and ranks % ranks_of_node == 0:
+        nodes = slow_deal_some(counts, every, ranks // ranks_of_node, slack)
+        within = [slow_deal_some(counts, cells, ranks_of_node, slack) for cells in nodes]
+        held = slow_exchange(counts, [cells for node in within for cells in node], slack)
+    else:
+        held = slow_deal_some(counts, every, ranks, slack)
+    owners = {cell: rank for rank in range(ranks) for cell in held[rank]}
+    return tuple(owners[cell] for cell in every)
+
+
+def slow_deal_some(counts: Counts, cells: list[int], ranks: int, slack: float) -> list[list[int]]:
+    """Deals these cells. Gives the cells of each rank."""
+    work, needs = counts.sums, needed_cells(counts)
+    most = slack * sum(work[cell] for cell in cells) / ranks
+    room = [(len(cells) + ranks - 1 - rank) // ranks for rank in range(ranks)]
     held: list[list[int]] = [[] for _ in range(ranks)]
     has: list[set[int]] = [set() for _ in range(ranks)]
     loads = [0] * ranks
-    for cell in sorted(range(cells), key=lambda cell: -work[cell]):
+    for cell in sorted(cells, key=lambda cell: (-work[cell], cell)):
         free = [rank for rank in range(ranks) if len(held[rank]) < room[rank]]
         fit = [rank for rank in free if loads[rank] + work[cell] <= most]
         rank = min(fit, key=lambda rank: (len(needs[cell] - has[rank]), loads[rank]), default=None)
@@ -174,6 +187,15 @@ def slow_deal(counts: Counts, ranks: int, slack: float) -> tuple[int, ...]:
         held[rank].append(cell)
         loads[rank] += work[cell]
         has[rank] |= needs[cell] | {cell}
+    return slow_exchange(counts, held, slack)
+
+
+def slow_exchange(counts: Counts, held: list[list[int]], slack: float) -> list[list[int]]:
+    """Exchanges cells until the work is even. Changes ``held``."""
+    work, needs, ranks = counts.sums, needed_cells(counts), len(held)
+    loads = [sum(work[cell] for cell in cells) for cells in held]
+    most = slack * sum(loads) / ranks
+    has = [set().union(cells, *(needs[cell] for cell in cells)) for cells in held]
     for _ in range(16 * ranks):
         busiest = max(range(ranks), key=loads.__getitem__)
         if loads[busiest] <= most:
@@ -198,20 +220,23 @@ def slow_deal(counts: Counts, ranks: int, slack: float) -> tuple[int, ...]:
         loads[rank] += work[heavy] - work[light]
         has[rank] |= needs[heavy]
         has[busiest] |= needs[light]
-    owners = {cell: rank for rank in range(ranks) for cell in held[rank]}
-    return tuple(owners[cell] for cell in range(cells))
+    return held
 
 
 @pytest.mark.parametrize("near", [False, True])
 @pytest.mark.parametrize(
-    ("cells", "ranks"), [(1, 1), (5, 8), (24, 3), (40, 7), (64, 8), (65, 16), (130, 4)]
+    ("cells", "ranks", "ranks_of_node"),
+    [
+        *[(1, 1, 8), (5, 8, 8), (24, 3, 8), (40, 7, 8), (64, 8, 8), (65, 16, 1), (130, 4, 4)],
+        *[(65, 16, 8), (100, 12, 3), (40, 12, 8), (7, 16, 4)],
+    ],
 )
-def test_deal(cells: int, ranks: int, near: bool) -> None:
+def test_deal(cells: int, ranks: int, ranks_of_node: int, near: bool) -> None:
     for seed in range(4):
         counts = random_counts(cells, seed, near)
         for slack in (1.01, 1.2):
-            dealt = _native.deal_cells(counts.sums, counts.needs, ranks, slack)
-            assert dealt == slow_deal(counts, ranks, slack)
+            dealt = _native.deal_cells(counts.sums, counts.needs, ranks, ranks_of_node, slack)
+            assert dealt == slow_deal(counts, ranks, ranks_of_node, slack)
 
 
 @pytest.mark.parametrize(("cells", "ranks"), [(1, 1), (5, 8), (64, 8), (130, 4), (200, 3)])
@@ -234,14 +259,14 @@ def test_split(cells: int, ranks: int) -> None:
 def test_counts_of_different_squares() -> None:
     counts = random_counts(70, 1, near=False)
     with pytest.raises(tesela.InvalidArgumentError, match="sums of 69 rows, and the needed keys"):
-        _native.deal_cells(counts.sums[1:], counts.needs, 2, 1.01)
+        _native.deal_cells(counts.sums[1:], counts.needs, 2, 8, 1.01)
     # As many words as a square of 70 has, but with a bit for cell 70.
     needs = bytearray(counts.needs)
     needs[15] |= 1 << 7
     with pytest.raises(tesela.InvalidArgumentError, match="sums of 70 rows, and the needed keys"):
         _native.split_cells(counts.sums, bytes(needs), 70 * (0,), 1)
     for deal in (
-        lambda: _native.deal_cells(counts.sums, counts.needs, 0, 1.01),
+        lambda: _native.deal_cells(counts.sums, counts.needs, 0, 8, 1.01),
         lambda: _native.split_cells(counts.sums, counts.needs, 70 * (0,), -1),
     ):
         with pytest.raises(tesela.InvalidArgumentError, match="ranks, there must be at least 1"):

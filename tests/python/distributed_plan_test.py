@@ -132,6 +132,45 @@ def test_views_of_captured_tensors() -> None:
     assert values["t"].data_ptr() == t.data_ptr() + 12, "it is copied"
 
 
+@pytest.mark.parametrize(("length", "cell"), [(512, 16), (500, 16), (1000, 7), (33, 64)])
+def test_needs(length: int, cell: int) -> None:
+    """Sets of cells, against the square of cells."""
+    plan = tesela.distributed.plan(
+        "documents_causal", length=length, ranks=3, cell=cell, id=documents(length, 5, 3)
+    )
+    keeps = plan.work_of_cells > 0
+    cells = len(keeps)
+    generator = torch.Generator().manual_seed(length)
+
+    def positions_of(found: set[int]) -> set[int]:
+        return {at for i in found for at in range(i * cell, min((i + 1) * cell, length))}
+
+    for _ in range(50):
+        ends = torch.randint(length, (4,), generator=generator).sort()[0].tolist()
+        queries, keys = (ends[0], ends[2] + 1), (ends[1], ends[3] + 1)
+        rows = keeps[queries[0] // cell : (queries[1] - 1) // cell + 1]
+        needed = set(rows.any(0).nonzero()[:, 0].tolist())
+        of = plan.needs.of(queries)
+        assert {i for i in range(cells) if of >> i & 1} == needed
+        ranges = plan.needs.ranges(of)
+        assert {at for each in ranges for at in range(*each)} == positions_of(needed)
+        assert len(ranges) == sum(i - 1 not in needed for i in needed)
+        kept = sorted(positions_of(needed) & set(range(*keys)))
+        first, end = plan.needs.between(queries, keys)
+        assert (first, end) == (kept[0], kept[-1] + 1) if kept else first == end
+        columns = keeps[:, keys[0] // cell : (keys[1] - 1) // cell + 1].any(1)
+        asking = set(columns.nonzero()[:, 0].tolist())
+        kept = sorted(positions_of(asking) & set(range(*queries)))
+        if kept:
+            assert plan.needs.queries_between(queries, keys) == (kept[0], kept[-1] + 1)
+        assert plan.needs.which(plan.needs.cells((keys,))) == columns.tolist()
+        held = set(range(*queries))
+        whole = plan.needs.whole_cells((queries,))
+        assert [whole >> i & 1 == 1 for i in range(cells)] == [
+            positions_of({i}) <= held for i in range(cells)
+        ]
+
+
 @pytest.mark.parametrize("scheme", ["gather", "ring"])
 @pytest.mark.parametrize("layout", ["contiguous", "zigzag", "striped"])
 def test_steps(layout: str, scheme: str) -> None:
@@ -326,11 +365,68 @@ def test_causal_is_a_zigzag() -> None:
 def test_what_a_step_needs() -> None:
     plan = tesela.distributed.plan("causal", length=1 << 20, ranks=8, heads=32, kv_heads=8)
     schemes = {each.scheme: each for each in plan.predictions()}
-    assert set(schemes) == {"gather", "ring", "heads"}
+    assert set(schemes) == {"gather", "ring", "heads", "nodes"}
+    assert schemes.pop("nodes").why == "all 8 ranks are on one node"
     assert all(0.5 < each.efficiency <= 1 for each in schemes.values())
     few = tesela.distributed.plan("causal", length=1 << 20, ranks=8, heads=32, kv_heads=4)
-    assert few.predictions()[-1].scheme == "heads"
-    assert "4 kv heads cannot be divided among 8 ranks" in few.predictions()[-1].why
+    by_heads = next(each for each in few.predictions() if each.scheme == "heads")
+    assert by_heads.efficiency == 0
+    assert "4 kv heads cannot be divided among 8 ranks" in by_heads.why
+
+
+def test_nodes() -> None:
+    """Many nodes receive few keys if their ranks divide the heads."""
+    sizes = {"heads": 32, "kv_heads": 8}
+    plan = tesela.distributed.plan("causal", length=1 << 20, ranks=64, **sizes)
+    schemes = {each.scheme: each for each in plan.predictions()}
+    assert plan.choice().scheme == "nodes"
+    assert schemes["nodes"].seconds < 0.9 * min(
+        schemes[each].seconds for each in ("gather", "ring")
+    )
+    assert 0.5 < schemes["nodes"].efficiency <= 1
+    nodes = plan.of_nodes
+    assert nodes.ranks == 8
+    assert _layout.tokens(nodes.ranges[3]) == 8 * _layout.tokens(plan.ranges[24])
+    assert float(nodes.pairs.sum()) == pytest.approx(float(plan.pairs.sum()))
+    own = tesela.distributed.plan("causal", length=1 << 20, ranks=64, **sizes)
+    own.rank = 27
+    assert own.of_nodes.rank == 3
+    assert list(own.of_nodes.members) == list(range(3, 64, 8))
+    # Dropout's pairs depend on the number of a head among all.
+    assert plan.scheme_for(plan.shape) == "nodes"
+    assert plan.scheme_for(plan.shape, drops=True) in ("gather", "ring")
+    reasons = {
+        ("causal", 12, 8): "12 ranks cannot be divided into nodes of 8",
+        ("causal", 16, 4): "4 kv heads cannot be divided among 8 ranks of a node",
+    }
+    for (variant, ranks, kv_heads), why in reasons.items():
+        other = tesela.distributed.plan(
+            variant, length=1 << 15, ranks=ranks, heads=32, kv_heads=kv_heads
+        )
+        assert next(each.why for each in other.predictions() if each.scheme == "nodes") == why
+
+
+def test_documents_stay_on_few_nodes() -> None:
+    """Cells are dealt to nodes first. So a node needs few keys of others, and has its work."""
+    sizes = {"length": 1 << 20, "ranks": 64, "heads": 32, "kv_heads": 8}
+    ids = documents(1 << 20, 16, 3)
+    plan = tesela.distributed.plan("documents_causal", **sizes, id=ids)
+    alone = tesela.distributed.plan(
+        "documents_causal", **sizes, id=ids, layout="near", machine=Machine(ranks_per_node=64)
+    )
+    assert "near" in plan.layout
+    assert plan.choice().scheme == "nodes"
+    assert plan.of_nodes.imbalance < 1.03
+    size = Machine().ranks_per_node
+    spread = [
+        _layout.joined([each for rank in alone.ranges[first : first + size] for each in rank])
+        for first in range(0, 64, size)
+    ]
+    cells = {"layout": spread, "cell": plan.cell}
+    many = tesela.distributed.plan(
+        "documents_causal", **{**sizes, "ranks": 8}, id=ids, **cells
+    ).received.sum()
+    assert float(plan.of_nodes.received.sum()) < 0.8 * float(many)
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])

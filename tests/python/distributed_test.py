@@ -35,7 +35,7 @@ from distributed_ranks import Ranks
 from gradient_variants import Case, reference_with_lse
 from tesela.distributed import _agree
 from tesela.distributed._exchange import sum_over_ranks
-from tesela.distributed._machine import Machine
+from tesela.distributed._machine import Machine, Shape
 from torch import Tensor
 from torch_gradient_tools import check as check_gradients
 from torch_gradient_tools import check_parameter
@@ -58,12 +58,10 @@ def attend(
     dtype: torch.dtype,
     sizes: tuple[int, int] = (HEADS, KV_HEADS),
     axes: str = "bhsd",
-    divides: bool = False,
+    machine: Machine | None = None,
+    cell: int | None = None,
 ) -> list[Tensor]:
-    """On each rank: the gathered result, logarithms and gradients, and the parameters' gradients.
-
-    With ``divides``, a range is divided if some of its queries need only keys of their rank.
-    """
+    """On each rank: the gathered result, logarithms and gradients, and those of parameters."""
     case = CASES[number]
     parameters = case.parameters()
     learned = trained(parameters)
@@ -78,8 +76,8 @@ def attend(
         batch=BATCH,
         heads=heads,
         kv_heads=kv_heads,
-        machine=Machine(launch=0.0) if divides else None,
-        cell=16 if divides else None,
+        machine=machine,
+        cell=cell,
         **{**parameters, **learned},
     )
     own = [plan.shard(each).requires_grad_() for each in (q, k, v)]
@@ -137,8 +135,9 @@ def test_queries_that_need_not_wait(
 ) -> None:
     """Ranges are divided. With uneven ranges, keys are sent again for the backward pass."""
     number = number_of(variant)
+    machine = Machine(launch=0.0)  # a division costs nothing
     for layout in ("contiguous", UNEVEN[size]):
-        arguments = (number, layout, "gather", dtype, (HEADS, KV_HEADS), "bhsd", True)
+        arguments = (number, layout, "gather", dtype, (HEADS, KV_HEADS), "bhsd", machine, 16)
         for found in ranks.run(size, attend, *arguments):
             compare(CASES[number], dtype, found, (HEADS, KV_HEADS))
 
@@ -157,11 +156,71 @@ def test_heads_are_dealt(ranks: Ranks, variant: str) -> None:
     compare(CASES[number], torch.float32, found, (HEADS, KV_HEADS))
 
 
-@pytest.mark.parametrize("scheme", ["gather", "ring", "heads"])
+PAIRS = {
+    "gather": Machine(ranks_per_node=2, memory_bandwidth=1e6),
+    "ring": Machine(ranks_per_node=2, memory_bandwidth=1e18, latency=0, launch=0),
+}
+"""Machines with nodes of two ranks, by the scheme that is faster between nodes: to merge results,
+as "ring" does, takes long or no time."""
+
+
+def between_nodes(group: Any, machine: Machine) -> str:
+    plan = tesela.distributed.plan("causal", length=LENGTH, group=group, machine=machine)
+    return plan.scheme_between_nodes(Shape(BATCH, HEADS, KV_HEADS, HEAD_DIM, HEAD_DIM, 4))
+
+
+def test_schemes_between_nodes(ranks: Ranks) -> None:
+    for scheme, machine in PAIRS.items():
+        assert ranks.run(4, between_nodes, machine) == 4 * [scheme]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
+def test_nodes(ranks: Ranks, number: int) -> None:
+    """Heads are exchanged within two nodes of two ranks, and keys move between the nodes."""
+    machine = PAIRS[("gather", "ring")[number % 2]]
+    sizes = (HEADS, KV_HEADS)
+    arguments = (number, UNEVEN[4], "nodes", torch.float32, sizes, "bhsd", machine)
+    for found in ranks.run(4, attend, *arguments):
+        compare(CASES[number], torch.float32, found, sizes)
+
+
+@pytest.mark.parametrize("between", PAIRS)
+@pytest.mark.parametrize("variant", ["documents_causal", "learned_sinks", "learned_bias"])
+def test_a_node_without_tokens(ranks: Ranks, variant: str, between: str) -> None:
+    number = number_of(variant)
+    layout = [[], [], [(0, 20), (90, LENGTH)], [(20, 90)]]
+    sizes = (HEADS, KV_HEADS)
+    arguments = (number, layout, "nodes", torch.bfloat16, sizes, "bhsd", PAIRS[between])
+    for found in ranks.run(4, attend, *arguments):
+        compare(CASES[number], torch.bfloat16, found, sizes)
+
+
+def refuse_nodes(group: Any, kv_heads: int, dropout_p: float) -> str:
+    plan = tesela.distributed.plan(
+        "causal", length=LENGTH, group=group, scheme="nodes", machine=PAIRS["ring"]
+    )
+    q, k, v = (plan.shard(each) for each in dense(torch.float32, HEADS, kv_heads)[:3])
+    with pytest.raises(tesela.Error) as error:
+        tesela.distributed.attention(q, k, v, plan=plan, dropout_p=dropout_p, seed=1)
+    return str(error.value)
+
+
+def test_nodes_are_refused(ranks: Ranks) -> None:
+    for size, kv_heads, dropout_p, sentence in (
+        (2, 2, 0.0, "the scheme is 'nodes', and all 2 ranks are on one node: pass machine=Machine"),
+        (3, 2, 0.0, "the scheme is 'nodes', and 3 ranks cannot be divided into nodes of 2"),
+        (4, 1, 0.0, "and 1 kv heads cannot be divided among 2 ranks of a node"),
+        (4, 2, 0.5, "the scheme is 'nodes', which does not support dropout"),
+    ):
+        for found in ranks.run(size, refuse_nodes, kv_heads, dropout_p):
+            assert sentence in found
+
+
+@pytest.mark.parametrize("scheme", ["gather", "ring", "heads", "nodes"])
 def test_tokens_before_heads(ranks: Ranks, scheme: str) -> None:
     number = number_of("causal")
     sizes = (8, 4)
-    arguments = (number, "zigzag", scheme, torch.bfloat16, sizes, "bshd")
+    arguments = (number, "zigzag", scheme, torch.bfloat16, sizes, "bshd", PAIRS["gather"])
     (found, *_) = ranks.run(4, attend, *arguments)
     compare(CASES[number], torch.bfloat16, found, sizes)
 
@@ -172,7 +231,12 @@ def attend_with_some_lse(group: Any, scheme: str) -> list[Tensor]:
     number = number_of("causal")
     *qkv, grad, grad_of_lse = dense(torch.float32)
     plan = tesela.distributed.plan(
-        CASES[number].variant, length=LENGTH, group=group, layout="zigzag", scheme=scheme
+        CASES[number].variant,
+        length=LENGTH,
+        group=group,
+        layout="zigzag",
+        scheme=scheme,
+        machine=PAIRS["ring"],
     )
     rank = dist.get_rank(group)
     own = [plan.shard(each).requires_grad_() for each in qkv]
@@ -186,11 +250,13 @@ def attend_with_some_lse(group: Any, scheme: str) -> list[Tensor]:
     return [of_lse, *(plan.gather(each.grad) for each in own)]
 
 
-@pytest.mark.parametrize("scheme", ["gather", "ring", "heads"])
-def test_one_rank_uses_the_logarithms(ranks: Ranks, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("size", "scheme"), [(2, "gather"), (2, "ring"), (2, "heads"), (4, "nodes")]
+)
+def test_one_rank_uses_the_logarithms(ranks: Ranks, size: int, scheme: str) -> None:
     case = CASES[number_of("causal")]
     q, k, v, grad, _ = (each.double() for each in dense(torch.float32))
-    for of_lse, *found in ranks.run(2, attend_with_some_lse, scheme):
+    for of_lse, *found in ranks.run(size, attend_with_some_lse, scheme):
         given = [each.requires_grad_() for each in (q, k, v)]
         out, lse = reference_with_lse(*given, case, {})
         loss = (out * grad).sum() + (lse * of_lse.double()).sum()

@@ -25,6 +25,7 @@ from distributed_cases import (
 )
 from distributed_ranks import Ranks
 from tesela.distributed import _operator
+from tesela.distributed._machine import Machine
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.distributed.device_mesh import DeviceMesh
@@ -98,7 +99,7 @@ def test_training(ranks: Ranks, how: str) -> None:
             assert (got - exact).norm() <= 2e-5 * exact.norm()
 
 
-def compile_for_plans(group: Any, scheme: str) -> list[Any]:
+def compile_for_plans(group: Any, ranks: int, scheme: str) -> list[Any]:
     """In compiled code: results and gradients for two batches of documents, and the number of
     graphs."""
     graphs = CompileCounterWithBackend("aot_eager")
@@ -112,7 +113,13 @@ def compile_for_plans(group: Any, scheme: str) -> list[Any]:
     for size in (20, 60):
         ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // size
         plan = tesela.distributed.plan(
-            "documents_causal", length=LENGTH, group=group, layout=UNEVEN[2], scheme=scheme, id=ids
+            "documents_causal",
+            length=LENGTH,
+            group=group,
+            layout=UNEVEN[ranks],
+            scheme=scheme,
+            machine=Machine(ranks_per_node=2),
+            id=ids,
         )
         own = [plan.shard(each).transpose(1, 2).requires_grad_() for each in (q, k, v)]
         out, lse = attend(*own, plan)
@@ -125,13 +132,13 @@ def compile_for_plans(group: Any, scheme: str) -> list[Any]:
     return [graphs.frame_count, *found]
 
 
-@pytest.mark.parametrize("scheme", ["ring", "heads"])
-def test_compiled_code_takes_other_plans(ranks: Ranks, scheme: str) -> None:
+@pytest.mark.parametrize(("size", "scheme"), [(2, "ring"), (2, "heads"), (4, "nodes")])
+def test_compiled_code_takes_other_plans(ranks: Ranks, size: int, scheme: str) -> None:
     q, k, v, grad, grad_of_lse = dense(torch.float32)
-    for count, *found in ranks.run(2, compile_for_plans, scheme):
+    for count, *found in ranks.run(size, compile_for_plans, size, scheme):
         assert count == 1
-        for size, got in zip((20, 60), found, strict=True):
-            ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // size
+        for length, got in zip((20, 60), found, strict=True):
+            ids = torch.arange(LENGTH).repeat(BATCH, 1).int() // length
             given = [each.detach().requires_grad_() for each in (q, k, v)]
             out, lse = tesela.attention(*given, "documents_causal", id=ids, return_lse=True)
             ((out * grad).sum() + (lse * grad_of_lse).sum()).backward()

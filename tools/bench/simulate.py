@@ -10,6 +10,7 @@
 """Simulated efficiency of a context that is split over many GPUs."""
 
 import argparse
+import itertools
 import json
 import sys
 from dataclasses import dataclass
@@ -41,33 +42,36 @@ class Links:
     launch: float = 20e-6
 
 
-RANKS_OF_NODE = 8
 KEY_BYTES = KV_HEADS * 2 * HEAD_DIM * 2  # of one token's key and value, bf16
 QUERY_BYTES = HEADS * HEAD_DIM * 2  # of one token's query
 
 
 class Simulation:
-    """A plan on given links, with the seconds that kernels take for a kept pair of a head."""
+    """A plan on given links, with the seconds that kernels take for a kept pair of a head.
 
-    def __init__(self, plan, links: Links, forward: float, backward: float) -> None:
-        self.plan, self.links = plan, links
-        self.forward_seconds, self.backward_seconds = forward, backward
+    ``heads`` is the part of the heads that a rank has: the scheme "nodes" runs the plan between nodes with some of them.
+    """
+
+    def __init__(self, plan, links: Links, forward: float, backward: float, heads: float = 1.0) -> None:
+        self.plan, self.links, self.share = plan, links, heads
+        self.seconds = forward, backward
+        self.forward_seconds, self.backward_seconds = forward * heads, backward * heads
+        self.key_bytes, self.query_bytes = KEY_BYTES * heads, QUERY_BYTES * heads
         ranks = plan.ranks
         self.held = torch.tensor([sum(end - begin for begin, end in each) for each in plan.ranges]).double()
-        node = torch.arange(ranks) // RANKS_OF_NODE
+        node = torch.arange(ranks) // plan.machine.ranks_per_node
         bandwidth = torch.where(node[:, None] == node, links.node, links.network).double()
         #: [r, o]: seconds in which rank r receives what it needs from rank o. The diagonal is 0.
-        self.arriving = plan.received * KEY_BYTES / bandwidth
+        self.arriving = plan.received * self.key_bytes / bandwidth
         self.messages = (plan.received > 0).double()
 
     def copies(self, tokens, times: float):
         """Seconds to move the keys and values of this many tokens through memory this many times."""
-        return tokens * KEY_BYTES * times / self.links.memory
+        return tokens * self.key_bytes * times / self.links.memory
 
     def step(self, is_training: bool) -> float:
         """Seconds of the slowest rank: forward, or forward and backward."""
-        scheme = self.plan.choice().scheme
-        run = {"gather": self.gather, "ring": self.ring, "heads": self.heads}[scheme]
+        run = getattr(self, self.plan.choice().scheme)
         return run(False) + (run(True) if is_training else 0)
 
     def early(self):
@@ -82,7 +86,7 @@ class Simulation:
             work = [self.plan.pairs_of(part) * (not waits) for part, waits in parts]
             total = sum(self.plan.pairs_of(part) for part, _ in parts)
             shares.append(sum(work) / total if total else 1.0)
-            copied.append(tokens(overlap(self.plan.needed_by(late), own)))
+            copied.append(tokens(overlap(self.plan.needs.ranges(self.plan.needs.of_all(late)), own)))
         return torch.tensor(shares).double(), torch.tensor(copied).double()
 
     def gather(self, is_backward: bool) -> float:
@@ -101,7 +105,9 @@ class Simulation:
         if not is_backward:
             return float(packing + (joining + torch.maximum(early, moving.max()) + kernels - early).max())
         # Gradients of several ranges travel as float32. What comes is added in float32, and rounded.
-        back = moving.max() * (2 if float(plan._asked_of.clone().fill_diagonal_(0).max()) > 1 else 1)
+        pairs = itertools.permutations(range(plan.ranks), 2)
+        is_sum = any(plan.sum_type(*pair, torch.bfloat16) == torch.float32 for pair in pairs)
+        back = moving.max() * (2 if is_sum else 1)
         adding = self.copies(sent, 8)
         if plan.keeps_received:
             late = joining + kernels - early
@@ -130,7 +136,7 @@ class Simulation:
             pairs = plan.pairs[every, owner]
             # Rows that keep some of these keys are read and written as float32, several times; so is dQ in the backward
             # pass.
-            merging = (t > 0) * plan.touched[every, owner] * QUERY_BYTES * 13 / links.memory
+            merging = (t > 0) * plan.touched[every, owner] * self.query_bytes * 13 / links.memory
             done = begin + pairs * seconds + (pairs > 0) * links.launch * (3 if is_backward else 1) + merging
             if is_backward and t > 0:
                 # dK and dV of the step go back at once, and those of the rank's own keys arrive.
@@ -146,13 +152,25 @@ class Simulation:
         """Queries, keys and values are exchanged by heads before, and results after; the same holds for gradients."""
         plan, links, ranks = self.plan, self.links, self.plan.ranks
         share = self.held.max() * (KEY_BYTES + 2 * QUERY_BYTES) / ranks
-        others_of_node = min(ranks, RANKS_OF_NODE) - 1
+        others_of_node = min(ranks, plan.machine.ranks_per_node) - 1
         others = ranks - 1 - others_of_node
         sending = share * (others_of_node / links.node + others / links.network)
-        copying = self.held.max() * (KEY_BYTES + 2 * QUERY_BYTES) * 4 / links.memory
         seconds = self.backward_seconds if is_backward else self.forward_seconds
         kernels = plan.pairs.sum() / ranks * seconds + links.launch * (3 if is_backward else 1)
-        return float(sending + copying + 2 * links.message + kernels)
+        return float(sending + self.copies_of_exchange() + 2 * links.message + kernels)
+
+    def copies_of_exchange(self) -> float:
+        """Seconds to pack and to unpack what is exchanged by heads."""
+        return float(self.held.max()) * (KEY_BYTES + 2 * QUERY_BYTES) * 4 / self.links.memory
+
+    def nodes(self, is_backward: bool) -> float:
+        """Heads are exchanged within each node, and the plan between nodes runs with a rank's heads."""
+        plan, links = self.plan, self.links
+        size = plan.machine.ranks_per_node
+        inner = Simulation(plan.of_nodes, links, *self.seconds, heads=1 / size)
+        sending = float(self.held.max()) * (KEY_BYTES + 2 * QUERY_BYTES) / size * (size - 1) / links.node
+        between = getattr(inner, plan.scheme_between_nodes(plan.shape))
+        return sending + self.copies_of_exchange() + 2 * links.message + between(is_backward)
 
 
 def read(file: Path) -> list[dict]:

@@ -20,7 +20,7 @@ from tesela.distributed._agree import agree, connect, host_group, no_answer
 from tesela.distributed._by_heads import ByHeads
 from tesela.distributed._by_keys import ByKeys
 from tesela.distributed._machine import Shape
-from tesela.distributed._plan import Plan
+from tesela.distributed._plan import BY_HEADS, Plan
 from tesela.distributed._positions import Sizes
 from tesela.torch._gradients import _FORWARD_MODE, has_tangent, requires_grad, trained
 from tesela.torch._launch import check_tensors, why_no_kernel
@@ -81,6 +81,15 @@ class Call:
         self.sums_gradients = sums_gradients
         self.return_lse = return_lse
         self.dropout: dict[str, Any] = {}
+
+    def first_heads(self, share: tuple[int, int]) -> tuple[int, int]:
+        """The first query head and the first kv head of a part of the heads.
+
+        Args:
+            share: the number of the part, and the number of parts.
+        """
+        number, parts = share
+        return number * (self.sizes.H // parts), number * (self.sizes.Hkv // parts)
 
     @property
     def untrained(self) -> dict[str, Tensor]:
@@ -319,12 +328,17 @@ def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
     wanted = arguments.wanted
     names = trained(whole, values) if wanted is None else [x for x in values if x in wanted]
     shape = Shape(batch, heads, kv_heads, head_dim, head_dim_v, q.element_size())
-    chosen = plan.scheme_for(shape, bool(arguments.dropout_p))
-    scheme = (ByHeads if chosen == "heads" else ByKeys)(plan, chosen)
-    if isinstance(scheme, ByHeads):
-        scheme.check(kv_heads, bool(arguments.dropout_p))
-    elif arguments.dropout_p:
-        scheme.check_dropout()
+    drops = bool(arguments.dropout_p)
+    chosen = plan.scheme_for(shape, drops)
+    between = plan.scheme_between_nodes(shape) if chosen == "nodes" else None
+    scheme: ByKeys | ByHeads
+    if chosen in BY_HEADS:
+        scheme = ByHeads(plan, chosen, between)
+        scheme.check(kv_heads, drops)
+    else:
+        scheme = ByKeys(plan, chosen)
+        if drops:
+            scheme.check_dropout()
     asked = [
         name
         for name, tensor in zip(_operator.DENSE, (q, k, v), strict=True)
@@ -336,7 +350,9 @@ def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
         "the element type": str(q.dtype),
         "the kind of device": q.device.type,
         "the plan (its length, ranges, variant and what decides its mask)": plan.digest,
-        "the scheme": chosen,
+        "the scheme": chosen
+        if between is None
+        else f"nodes of {plan.machine.ranks_per_node} ranks, {between}",
         "the scale": scale,
         "return_lse": return_lse,
         "sum_gradients": sum_gradients,

@@ -1,21 +1,23 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Scheme "heads": each rank gets all tokens of some heads, and one kernel computes them.
+"""Schemes that exchange tokens for heads: "heads" among all ranks, "nodes" within each node.
 
-See Jacobs and others, "DeepSpeed Ulysses" (arXiv:2309.14509). The number of kv heads must be a
-multiple of the number of ranks.
+In "heads" each rank gets all tokens of some heads, and one kernel computes them. In "nodes" each
+rank gets the tokens of its node, of some heads. Then the ranks with the same heads, one of each
+node, move keys between them, as in "gather" or "ring". So a rank of a node of eight receives an
+eighth of the keys from other nodes that it would receive otherwise. See Fang and Zhao, "USP"
+(arXiv:2405.07719).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from tesela._errors import UnsupportedError
-from tesela.distributed import _layout as layouts
-from tesela.distributed._exchange import exchange
+from tesela.distributed._by_keys import ByKeys
+from tesela.distributed._head_exchange import HeadExchange
 from tesela.distributed._kernels import Gradients, backward, finished_values, forward
 from tesela.distributed._positions import Part
 
@@ -24,112 +26,90 @@ if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
 
 
+class _Whole:
+    """One kernel over all tokens of this rank's heads."""
+
+    def __init__(self, share: tuple[int, int]) -> None:
+        self._share = share
+
+    def _part(self, call: Call) -> Part:
+        return Part(0, 0, *call.first_heads(self._share))
+
+    def forward(
+        self, call: Call, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """See ``ByKeys.forward``."""
+        out, lse = forward(call, self._part(call), q, k, v, None)
+        return out, lse, (q, k, v, out, lse)
+
+    def gradients(
+        self,
+        call: Call,
+        kept: tuple[Tensor, ...],
+        grad: Tensor | None,
+        grad_of_lse: Tensor | None,
+        is_needed: bool,
+        sums: Gradients,
+    ) -> list[Tensor | None]:
+        """See ``ByKeys.gradients``."""
+        q, k, v, out, lse = kept
+        assert grad is not None
+        dense = (grad, q, k, v, out, lse, grad_of_lse)
+        found = backward(call, self._part(call), dense, is_needed, sums)
+        return [None] * 3 if found is None else list(found)
+
+
 class ByHeads:
     """The passes of one rank over its part of the heads."""
 
-    def __init__(self, plan: Plan, scheme: str) -> None:
-        self._plan = plan
-        self._rank = plan._own_rank()
+    def __init__(self, plan: Plan, scheme: str, between: str | None = None) -> None:
+        """Prepares the passes.
+
+        Args:
+            plan: the plan.
+            scheme: "heads" or "nodes".
+            between: how keys move between nodes in "nodes": "gather" or "ring".
+        """
+        self._plan, self._scheme = plan, scheme
+        rank = plan._own_rank()
+        # _has: which ranks launch kernels.
+        if between is None:
+            self._exchange = HeadExchange(plan, range(plan.ranks), ((0, plan.length),))
+            self._within: _Whole | ByKeys = _Whole((rank, plan.ranks))
+            self._has = [True] * plan.ranks
+        else:
+            nodes, size = plan.of_nodes, plan.machine.ranks_per_node
+            node = rank // size
+            members = range(node * size, (node + 1) * size)
+            self._exchange = HeadExchange(plan, members, nodes.ranges[node])
+            self._within = ByKeys(nodes, between, (rank % size, size))
+            self._has = [len(nodes.ranges[each // size]) > 0 for each in range(plan.ranks)]
 
     def check(self, kv_heads: int, drops: bool) -> None:
-        """Raises if the heads cannot be divided among the ranks."""
+        """Raises if there is dropout, or the heads cannot be divided among the ranks."""
         if drops:
             raise UnsupportedError(
-                "the scheme is 'heads', which does not support dropout: the dropped pairs depend "
-                "on a head's number among all heads, and a rank has only some; use scheme='auto'"
-            )
-        if kv_heads % self._plan.ranks:
-            raise UnsupportedError(
-                f"the scheme is 'heads', and {kv_heads} kv heads cannot be divided among "
-                f"{self._plan.ranks} ranks: use a multiple of {self._plan.ranks} kv heads, or "
+                f"the scheme is '{self._scheme}', which does not support dropout: the dropped "
+                "pairs depend on a head's number among all heads, and a rank has only some; use "
                 "scheme='auto'"
             )
-
-    def _to_heads(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Tensors [batch, heads, own tokens, ...] become [batch, own heads, all tokens, ...]."""
-        plan, ranks = self._plan, self._plan.ranks
-        sends, came = [], []
-        for other in range(ranks):
-            parts = [x.chunk(ranks, 1)[other] for x in tensors]
-            packed = torch.cat([part.reshape(-1) for part in parts])
-            if other == self._rank:
-                own = packed
-                continue
-            sends.append((other, packed))
-            count = layouts.tokens(plan.ranges[other])
-            size = sum(_row(x) // ranks for x in tensors)
-            came.append((other, packed.new_empty(size * count)))
-        exchange(plan.group, sends, came).wait()
-        flat_of = {self._rank: own, **dict(came)}
-        whole = [
-            x.new_empty((x.shape[0], x.shape[1] // ranks, plan.length, *x.shape[3:]))
-            for x in tensors
-        ]
-        for other in range(ranks):
-            begin = 0
-            for x, to in zip(tensors, whole, strict=True):
-                count = layouts.tokens(plan.ranges[other])
-                shape = (x.shape[0], x.shape[1] // ranks, count, *x.shape[3:])
-                size = _product(shape)
-                part = flat_of[other][begin : begin + size].view(shape)
-                begin += size
-                place = 0
-                for first, last in plan.ranges[other]:
-                    to[:, :, first:last] = part[:, :, place : place + last - first]
-                    place += last - first
-        return whole
-
-    def _to_tokens(self, tensors: list[Tensor]) -> list[Tensor]:
-        """Tensors [batch, own heads, all tokens, ...] become [batch, heads, own tokens, ...]."""
-        plan, ranks = self._plan, self._plan.ranks
-        sends, came = [], []
-        held = layouts.tokens(plan.ranges[self._rank])
-        sizes = [_row(x) * held for x in tensors]
-        for other in range(ranks):
-            parts = [
-                torch.cat([x[:, :, first:last] for first, last in plan.ranges[other]], 2).reshape(
-                    -1
-                )
-                for x in tensors
-                if plan.ranges[other]
-            ]
-            packed = torch.cat(parts) if parts else tensors[0].new_empty(0)
-            if other == self._rank:
-                own = packed
-                continue
-            sends.append((other, packed))
-            came.append((other, packed.new_empty(sum(sizes))))
-        exchange(plan.group, sends, came).wait()
-        flat_of = {self._rank: own, **dict(came)}
-        found = []
-        begin = 0
-        for x, size in zip(tensors, sizes, strict=True):
-            shape = (*x.shape[:2], held, *x.shape[3:])
-            parts = [flat_of[other][begin : begin + size].view(shape) for other in range(ranks)]
-            found.append(torch.cat(parts, 1))
-            begin += size
-        return found
-
-    def _part(self, call: Call) -> Part:
-        ranks = self._plan.ranks
-        return Part(
-            *(0, 0, self._rank * (call.sizes.H // ranks), self._rank * (call.sizes.Hkv // ranks))
-        )
+        ranks = self._exchange.ranks
+        if kv_heads % ranks:
+            raise UnsupportedError(
+                f"the scheme is '{self._scheme}', and {kv_heads} kv heads cannot be divided among "
+                f"{ranks} ranks: use a multiple of {ranks} kv heads, or scheme='auto'"
+            )
 
     def forward(
         self, call: Call, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
         """The result, its logarithms, and the tensors for the backward pass (own heads)."""
-        dense = self._to_heads([q, k, v])
-        q, k, v = dense
-        out, lse = forward(call, self._part(call), q, k, v, None)
-        own_out = self._to_tokens([out])[0]
-        own_lse = self._to_tokens([lse])[0]
-        return own_out, own_lse, (*dense, out, lse)
+        out, lse, kept = self._within.forward(call, *self._exchange.to_heads([q, k, v]))
+        return self._exchange.to_tokens([out])[0], self._exchange.to_tokens([lse])[0], kept
 
     def kept(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor) -> tuple[Tensor, ...]:
         """The tensors for the backward pass, from the parts of the ranks."""
-        return (*self._to_heads([q, k, v, out]), *self._to_heads([lse]))
+        return (*self._exchange.to_heads([q, k, v, out]), *self._exchange.to_heads([lse]))
 
     def backward(
         self,
@@ -140,32 +120,19 @@ class ByHeads:
         is_needed: bool,
     ) -> tuple[list[Tensor | None], list[Tensor]]:
         """The gradients of q, k and v, and those of the trained parameters."""
-        q, k, v, out, lse = kept
-        held = layouts.tokens(self._plan.ranges[self._rank])
+        out, lse = kept[3:5]
+        held = self._exchange.held
         if grad is None:
             grad = out.new_zeros((out.shape[0], call.sizes.H, held, out.shape[3]))
-        whole = self._to_heads([grad])[0]
+        whole = self._exchange.to_heads([grad])[0]
         if grad_of_lse is None and call.return_lse:
             # Another rank may have a gradient and send it.
             grad_of_lse = lse.new_zeros((out.shape[0], call.sizes.H, held))
-        of_lse = None if grad_of_lse is None else self._to_heads([grad_of_lse])[0]
+        of_lse = None if grad_of_lse is None else self._exchange.to_heads([grad_of_lse])[0]
         sums = Gradients(call)
-        found = backward(
-            call, self._part(call), (whole, q, k, v, out, lse, of_lse), is_needed, sums
-        )
+        found = self._within.gradients(call, kept, whole, of_lse, is_needed, sums)
+        given = [each for each in found if each is not None]
         gradients: list[Tensor | None] = [None] * 3
-        if found is not None:
-            gradients = list(self._to_tokens(list(found)))
-        return gradients, finished_values(call, sums, [True] * self._plan.ranks)
-
-
-def _row(x: Tensor) -> int:
-    """The number of elements of one token of [batch, heads, tokens, ...]."""
-    return _product((*x.shape[:2], *x.shape[3:]))
-
-
-def _product(numbers: tuple[int, ...]) -> int:
-    result = 1
-    for each in numbers:
-        result *= each
-    return result
+        if given:
+            gradients = list(self._exchange.to_tokens(given))
+        return gradients, finished_values(call, sums, self._has)

@@ -59,7 +59,7 @@ class _Arriving:
             numbers = _numbers(k, v)
             came = [k.new_empty(layouts.tokens(ranges) * numbers) for _, ranges in step.receives]
             arriving = [(rank, flat) for (rank, _), flat in zip(step.receives, came, strict=True)]
-            self._pending = exchange(plan.group, sends, arriving)
+            self._pending = exchange(plan, sends, arriving)
         self.came = tuple(came)
         others = zip(step.receives, came, strict=True)
         self._of_rank = {rank: _unpacked(flat, k, v) for (rank, _), flat in others}
@@ -111,7 +111,7 @@ class _Returning:
             count = sum(place.stop - place.start for place in places)
             dtype = plan.sum_type(taker, rank, k.dtype)
             self._came.append((taker, k.new_empty(count * _numbers(k, v), dtype=dtype)))
-        self._pending = exchange(plan.group, sends, self._came)
+        self._pending = exchange(plan, sends, self._came)
 
     def add_to(self, of_own: Sums) -> None:
         """Waits. Adds the received gradients to the own keys' sums, in the order of ranks."""
@@ -159,8 +159,16 @@ def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 class ByKeys:
     """The passes of one rank, step by step."""
 
-    def __init__(self, plan: Plan, scheme: str) -> None:
+    def __init__(self, plan: Plan, scheme: str, share: tuple[int, int] = (0, 1)) -> None:
+        """Prepares the passes.
+
+        Args:
+            plan: the plan.
+            scheme: "gather" or "ring".
+            share: the number of this rank's part of the heads, and the number of parts.
+        """
         self._plan = plan
+        self._share = share
         self._steps = plan.steps(scheme)
         self._keeps = scheme == "gather" and plan.keeps_received
 
@@ -204,7 +212,13 @@ class ByKeys:
                 rows = (slice(None), slice(None), each.queries)
                 is_first = each.group not in partials
                 of_part, lse_of_part = forward(
-                    *(call, _part(each), q[rows], keys[:, :, each.keys], values[:, :, each.keys]),
+                    *(
+                        call,
+                        self._part(call, each),
+                        q[rows],
+                        keys[:, :, each.keys],
+                        values[:, :, each.keys],
+                    ),
                     out[rows] if is_first else None,
                 )
                 if is_first:
@@ -247,11 +261,25 @@ class ByKeys:
         is_needed: bool,
     ) -> tuple[list[Tensor | None], list[Tensor]]:
         """The gradients of q, k and v, and those of the trained parameters."""
+        sums = Gradients(call)
+        found = self.gradients(call, kept, grad, grad_of_lse, is_needed, sums)
+        has = [len(each) > 0 for each in self._plan.ranges]
+        return found, finished_values(call, sums, has)
+
+    def gradients(
+        self,
+        call: Call,
+        kept: tuple[Tensor, ...],
+        grad: Tensor | None,
+        grad_of_lse: Tensor | None,
+        is_needed: bool,
+        sums: Gradients,
+    ) -> list[Tensor | None]:
+        """The gradients of q, k and v. Adds those of the trained parameters to ``sums``."""
         q, k, v, out, lse = kept[:_DENSE]
         came = kept[_DENSE + 1 :] if len(kept) > _DENSE else None
         if grad is None:
             grad = torch.zeros_like(out)
-        sums = Gradients(call)
         dq = torch.empty_like(q)
         sums_of_q: dict[int, tuple[int, Rows]] = {}
         of_own = Sums(torch.empty_like(k), torch.empty_like(v))
@@ -272,7 +300,8 @@ class ByKeys:
                 is_first = each.group not in sums_of_q
                 places = targets.place(each.keys, k.dtype) if is_needed else None
                 into = (dq[rows] if is_first else None, *(places or (None, None)))
-                found = backward(call, _part(each), dense, is_needed, sums, into)
+                part = self._part(call, each)
+                found = backward(call, part, dense, is_needed, sums, into)
                 if found is None:
                     continue
                 if is_first:
@@ -291,12 +320,15 @@ class ByKeys:
                 returning = _Returning(self._plan, step, messages, k, v)
         if returning is not None:
             returning.add_to(of_own)
-        of_parameters = finished_values(call, sums, [len(each) > 0 for each in self._plan.ranges])
         if not is_needed:
-            return [None] * 3, of_parameters
+            return [None] * 3
         for _, of_group in sums_of_q.values():
             of_group.finish()
-        return [dq, *of_own.finish()], of_parameters
+        return [dq, *of_own.finish()]
+
+    def _part(self, call: Call, each: Launch) -> Part:
+        heads = call.first_heads(self._share)
+        return Part(each.first_q, each.first_k, *heads, each.counts_sink)
 
     def _messages(self, step: Step, k: Tensor, v: Tensor) -> dict[int, tuple[Tensor, Sums]]:
         """For each owner of a step's keys: its message, and the sums of gradients in it."""
@@ -320,10 +352,6 @@ def _key_parts(step: Step, messages: dict[int, tuple[Tensor, Sums]], of_own: Sum
         )
         begin = end
     return parts
-
-
-def _part(each: Launch) -> Part:
-    return Part(each.first_q, each.first_k, counts_sink=each.counts_sink)
 
 
 def _readable(x: Tensor) -> Tensor:

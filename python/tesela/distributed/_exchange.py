@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
 
 Message = tuple[int, Tensor]
-"""The other rank of the group, and the contiguous tensor to send or to receive into."""
+"""The other rank of the plan, and the contiguous tensor to send or to receive into."""
 
 
 class Pending:
@@ -38,11 +38,11 @@ class Pending:
         self._works, self._kept = [], []
 
 
-def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+def exchange(plan: Plan, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
     """Starts to send and to receive. Empty messages are left out; both ranks know that.
 
-    The group must be connected (``_agree.connect``), because a rank without messages does nothing
-    here.
+    The plan's group must be connected (``_agree.connect``), because a rank without messages does
+    nothing here.
     """
     operations = []
     kept = []
@@ -53,7 +53,9 @@ def exchange(group: Any, sends: Sequence[Message], receives: Sequence[Message]) 
             # As bytes, because a backend may not support the element type.
             flat = tensor.view(-1).view(torch.uint8)
             kept.append(flat)
-            operations.append(dist.P2POp(function, flat, group=group, group_peer=peer))
+            operations.append(
+                dist.P2POp(function, flat, group=plan.group, group_peer=plan.members[peer])
+            )
     if not operations:
         return Pending([], [])
     try:
@@ -77,7 +79,7 @@ class _Gather(torch.autograd.Function):
             parts.append(x if other == rank else x.new_empty(shape))
         others = [other for other in range(plan.ranks) if other != rank]
         exchange(
-            plan.group,
+            plan,
             [(other, x) for other in others],
             [(other, parts[other]) for other in others],
         ).wait()
@@ -130,7 +132,7 @@ def sum_over_ranks(plan: Plan, x: Tensor, has: Sequence[bool]) -> Tensor:
         if has[other]
     }
     exchange(
-        plan.group,
+        plan,
         [(other, parts[other]) for other in others if has[rank]],
         [(other, came[other]) for other in others if has[other]],
     ).wait()
@@ -144,7 +146,7 @@ def sum_over_ranks(plan: Plan, x: Tensor, has: Sequence[bool]) -> Tensor:
     places = whole.tensor_split(ranks)
     places[rank].copy_(total)
     exchange(
-        plan.group,
+        plan,
         [(other, places[rank]) for other in others],
         [(other, places[other]) for other in others],
     ).wait()

@@ -10,7 +10,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-SCHEMES: Final = ("gather", "ring", "heads")
+SCHEMES: Final = ("gather", "ring", "heads", "nodes")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Machine:
 
     Attributes:
         flops: floating-point operations per second of the forward pass on full tiles.
-        ranks_per_node: the number of neighbouring ranks on one node.
+        ranks_per_node: the number of neighbouring ranks on one node. The last node may have fewer.
         node_bandwidth: bytes per second that a rank receives from its node, in one direction.
         network_bandwidth: bytes per second that a rank receives from other nodes.
         latency: seconds for each message.
@@ -155,17 +155,80 @@ def predict(
             merge[:, 0] = 0
             computing = computing + is_step * (machine.launch + merge / machine.memory_bandwidth)
             arriving = (seconds_of + (received > 0) * machine.latency).gather(1, owner)
-            arriving = torch.cat([arriving[:, 1:], arriving.new_zeros(ranks, 1)], 1)
-            of_ranks = torch.maximum(computing, arriving).sum(1)
-            busiest = int(of_ranks.argmax())
-            seconds = float(of_ranks[busiest])
-            hidden = float(arriving[busiest].sum()) - (seconds - float(computing[busiest].sum()))
+            done = _end_of_ring(computing, arriving)
+            busiest = int(done.argmax())
+            seconds = float(done[busiest])
+            of_kernels = float(computing[busiest].sum())
+            waiting = round(seconds - of_kernels, 9)  # not the errors of floating-point sums
             why = (
-                f"{_ms(float(computing[busiest].sum()))} of kernels and merging, "
-                f"{_ms(float(arriving[busiest].sum()))} of keys, of which "
-                f"{_ms(max(hidden, 0.0))} arrive meanwhile"
+                f"{_ms(of_kernels)} of kernels and merging, {_ms(waiting)} of waiting "
+                f"for keys, which take {_ms(float(arriving[busiest].sum()))} to arrive"
             )
     return Prediction(scheme, seconds, total / ranks / seconds if seconds else 1.0, why)
+
+
+def _end_of_ring(computing: Tensor, arriving: Tensor) -> Tensor:
+    """When each rank has computed all steps of a ring.
+
+    A rank computes with the keys that have come, while those of the next step come. A message
+    begins when both ranks have begun the step before.
+
+    Args:
+        computing: the seconds of each rank's kernels in each step, ``[ranks, steps]``.
+        arriving: the seconds in which the keys of each step come; 0 if there are none.
+    """
+    of_steps, needed = computing.T.contiguous(), arriving.T.contiguous()
+    done = came = computing.new_zeros(len(computing))
+    for step, seconds in enumerate(of_steps):
+        begin = torch.maximum(done, came)
+        done = begin + seconds
+        if step + 1 < len(of_steps):
+            both = torch.maximum(begin, begin.roll(step + 1))
+            came = torch.where(needed[step + 1] > 0, both + needed[step + 1], 0.0)
+    return done
+
+
+def predict_nodes(machine: Machine, shape: Shape, held: int, between: Prediction) -> Prediction:
+    """Predicts a forward pass of the scheme "nodes".
+
+    Args:
+        machine: the machine.
+        shape: the sizes of the call.
+        held: the most tokens that a rank holds.
+        between: the prediction of the pass between nodes, for the heads of one rank of each node.
+    """
+    sending = exchange_seconds(machine, shape, held)
+    seconds = between.seconds + sending
+    efficiency = between.efficiency * between.seconds / seconds if seconds else 1.0
+    why = f"{_ms(sending)} of exchange within nodes; {between.scheme}: {between.why}"
+    return Prediction("nodes", seconds, efficiency, why)
+
+
+def exchange_seconds(machine: Machine, shape: Shape, held: int) -> float:
+    """The predicted time to exchange tokens for heads within a node, before and after kernels.
+
+    Args:
+        machine: the machine.
+        shape: the sizes of the call.
+        held: the most tokens that a rank holds.
+    """
+    size = machine.ranks_per_node
+    share = held * (shape.key_bytes + shape.query_bytes) / size
+    return share * (size - 1) / machine.node_bandwidth + 2 * machine.latency
+
+
+def no_nodes(machine: Machine, ranks: int, kv_heads: int) -> str | None:
+    """Why the scheme "nodes" is not possible; None if it is."""
+    size = machine.ranks_per_node
+    if size < 2:
+        return "a node has only one rank"
+    if ranks <= size:
+        return f"all {ranks} ranks are on one node"
+    if ranks % size:
+        return f"{ranks} ranks cannot be divided into nodes of {size}"
+    if kv_heads % size:
+        return f"{kv_heads} kv heads cannot be divided among {size} ranks of a node"
+    return None
 
 
 def _ms(seconds: float) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,20 +14,32 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from tesela._errors import InvalidArgumentError
+from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._prepare import extents
 from tesela._variant import Variant, as_variant
 from tesela._variant import variant as variant_of
 from tesela.distributed import _layout as layouts
 from tesela.distributed._cells import TILE, CellMask, Counts, cell_mask, cell_size
 from tesela.distributed._layout import Range, Ranges
-from tesela.distributed._machine import SCHEMES, Machine, Prediction, Shape, predict
+from tesela.distributed._machine import (
+    SCHEMES,
+    Machine,
+    Prediction,
+    Shape,
+    no_nodes,
+    predict,
+    predict_nodes,
+)
+from tesela.distributed._needs import Needs
 from tesela.distributed._operator import number_of
 from tesela.distributed._positions import Sizes, placed
 from tesela.distributed._search import owners_by
 from tesela.distributed._steps import Step, steps_of
 from tesela.distributed._told import told
 from tesela.distributed._values import is_equal, of_torch, on_host, version_of
+
+BY_HEADS = ("heads", "nodes")
+"""The schemes in which a rank computes some of the heads. They do not support dropout."""
 
 
 class Plan:
@@ -40,6 +53,7 @@ class Plan:
         layout: how the ranges were found.
         rank: the rank of this process; None: the plan is only for inspection.
         group: the process group, or None.
+        members: the rank in the group of each rank of the plan.
         machine: the figures for predictions.
         shape: the sizes of a call, for predictions.
         scheme: how keys are moved to the queries, or "auto".
@@ -62,6 +76,7 @@ class Plan:
         machine: Machine,
         shape: Shape,
         scheme: str,
+        members: Sequence[int] | None = None,
     ) -> None:
         self.variant = variant
         self.placed = placed(variant)
@@ -70,6 +85,7 @@ class Plan:
         self.layout = layout
         self.rank = rank
         self.group = group
+        self.members = range(len(ranges)) if members is None else members
         self.machine = machine
         self.scheme = scheme
         self._sizes = sizes
@@ -82,6 +98,7 @@ class Plan:
         self.shape = shape
         self._copies: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
         self._schemes: dict[tuple[Shape, bool], str] = {}
+        self._betweens: dict[Shape, Prediction] = {}
         self._steps: dict[str, tuple[Step, ...]] = {}
         self.number = number_of(self)
 
@@ -101,15 +118,20 @@ class Plan:
     @cached_property
     def held(self) -> Tensor:
         """The part of each cell that a rank holds, float64 [ranks, cells]."""
-        held = torch.zeros(self.ranks, len(self.work_of_cells), dtype=torch.float64, device="cpu")
+        places: list[tuple[int, int]] = []
+        parts: list[float] = []
         for rank, ranges in enumerate(self.ranges):
             for begin, end in ranges:
-                first, last = begin // self.cell, (end - 1) // self.cell
-                held[rank, first + 1 : last] = 1
-                for cell in {first, last}:
+                for cell in range(begin // self.cell, (end - 1) // self.cell + 1):
                     low, high = cell * self.cell, min((cell + 1) * self.cell, self.length)
-                    held[rank, cell] += (min(end, high) - max(begin, low)) / (high - low)
-        return held
+                    places.append((rank, cell))
+                    parts.append((min(end, high) - max(begin, low)) / (high - low))
+        held = torch.zeros(self.ranks, len(self.work_of_cells), dtype=torch.float64, device="cpu")
+        if not places:
+            return held
+        at = torch.tensor(places, device="cpu").T
+        values = torch.tensor(parts, dtype=torch.float64, device="cpu")
+        return held.index_put_((at[0], at[1]), values, accumulate=True)
 
     @cached_property
     def _lengths(self) -> Tensor:
@@ -127,49 +149,40 @@ class Plan:
 
         Partial cells are estimated from a sample of pairs. float64 ``[ranks, ranks of keys]``.
         """
-        of_cells = (
-            self.work_of_cells / self._mask.full * self._lengths[:, None] * self._lengths[None, :]
-        )
-        return self.held @ of_cells @ self.held.T
+        held = self.held * self._lengths
+        return held @ self.work_of_cells.double() @ held.T / self._mask.full
 
     @cached_property
-    def _needed_cells(self) -> Tensor:
-        """Whether a rank needs keys of a cell, bool [ranks, cells]."""
-        if not len(self.work_of_cells):
-            return torch.zeros(self.ranks, 0, dtype=torch.bool, device="cpu")
-        return (self.held > 0).float() @ (self.work_of_cells > 0).float() > 0
+    def needs(self) -> Needs:
+        """Which cells of keys each cell of queries needs."""
+        return Needs(self._counts, self.cell, self.length)
+
+    @cached_property
+    def _needed_cells(self) -> tuple[int, ...]:
+        """The cells whose keys each rank needs."""
+        return tuple(map(self.needs.of_all, self.ranges))
 
     @cached_property
     def needed(self) -> tuple[Ranges, ...]:
         """The ranges of keys that each rank's queries need, including the rank's own keys."""
-        return tuple(map(self._ranges_of_cells, self._needed_cells))
-
-    def needed_by(self, queries: Ranges) -> Ranges:
-        """The ranges of keys that these queries need, rounded to cells."""
-        needs = torch.zeros(len(self.work_of_cells), dtype=torch.bool, device="cpu")
-        for each in queries:
-            needs |= (self.work_of_cells[self._cells_of(each)] > 0).any(0)
-        return self._ranges_of_cells(needs)
+        return tuple(map(self.needs.ranges, self._needed_cells))
 
     def _cells_of(self, positions: Range) -> slice:
         """The cells that contain some of the positions."""
         return slice(positions[0] // self.cell, (positions[1] - 1) // self.cell + 1)
 
-    def _ranges_of_cells(self, cells: Tensor) -> Ranges:
-        """The ranges of positions of the cells for which ``cells`` is true."""
-        edge = cells.new_zeros(1).int()
-        edges = torch.diff(cells.int(), prepend=edge, append=edge)
-        begins = ((edges == 1).nonzero()[:, 0] * self.cell).tolist()
-        ends = ((edges == -1).nonzero()[:, 0] * self.cell).tolist()
-        return tuple(
-            (begin, min(end, self.length)) for begin, end in zip(begins, ends, strict=True)
-        )
-
     @cached_property
     def received(self) -> Tensor:
         """Tokens whose keys rank r receives from rank o, float64 ``[ranks, ranks]``."""
-        of_cells = self._needed_cells.double() @ (self.held * self._lengths).T
-        return of_cells.fill_diagonal_(0)
+        cells = len(self.work_of_cells)
+        width = (cells + 7) // 8
+        bits = bytearray(b"".join(each.to_bytes(width, "little") for each in self._needed_cells))
+        if not bits:
+            return torch.zeros(self.ranks, self.ranks, dtype=torch.float64, device="cpu")
+        of_bytes = torch.frombuffer(bits, dtype=torch.uint8).view(self.ranks, width, 1)
+        needed = of_bytes >> torch.arange(8, dtype=torch.uint8, device="cpu") & 1
+        needed = needed.view(self.ranks, -1)[:, :cells].double()
+        return (needed @ (self.held * self._lengths).T).fill_diagonal_(0)
 
     @cached_property
     def keeps_received(self) -> bool:
@@ -183,25 +196,18 @@ class Plan:
         return all(4 * few <= many for few, many in zip(received, held, strict=True))
 
     @cached_property
-    def _asked_of(self) -> Tensor:
-        """The number of ranges of rank r that may need a key of rank o, int32 [ranks, ranks]."""
-        holds = (self.held > 0).float().T
-        found = [
-            sum(
-                ((self.work_of_cells[self._cells_of(each)] > 0).any(0).float() @ holds > 0).int()
-                for each in ranges
-            )
-            + torch.zeros(self.ranks, dtype=torch.int32, device="cpu")
-            for ranges in self.ranges
-        ]
-        return torch.stack(found)
+    def _held_cells(self) -> tuple[int, ...]:
+        """The cells of which each rank holds some positions."""
+        return tuple(map(self.needs.cells, self.ranges))
 
     def sum_type(self, rank: int, owner: int, of_keys: torch.dtype) -> torch.dtype:
         """The type in which a rank sends the gradients of an owner's keys.
 
         If one range of queries needs these keys, it is the keys' type: one kernel gives the result.
         """
-        return of_keys if self._asked_of[rank, owner] <= 1 else torch.float32
+        held = self._held_cells[owner]
+        asking = sum(self.needs.of(each) & held != 0 for each in self.ranges[rank])
+        return of_keys if asking <= 1 else torch.float32
 
     @property
     def work(self) -> Tensor:
@@ -214,24 +220,6 @@ class Plan:
         work = self.work
         return float(work.max() / work.mean()) if float(work.sum()) else 1.0
 
-    def keys_between(self, queries: Range, keys: Range) -> Range:
-        """The part of ``keys`` outside which ``queries`` keep no pair, rounded to cells."""
-        rows = self._cells_of(queries)
-        first, last = keys[0] // self.cell, (keys[1] - 1) // self.cell
-        kept = (self.work_of_cells[rows, first : last + 1] > 0).any(0).nonzero()[:, 0]
-        if not len(kept):
-            return keys[0], keys[0]
-        low, high = first + int(kept[0]), first + int(kept[-1]) + 1
-        return max(keys[0], low * self.cell), min(keys[1], high * self.cell)
-
-    def queries_between(self, queries: Range, keys: Range) -> Range:
-        """The part of ``queries`` outside which no pair with ``keys`` is kept, rounded to cells."""
-        first, last = queries[0] // self.cell, (queries[1] - 1) // self.cell
-        columns = self._cells_of(keys)
-        kept = (self.work_of_cells[first : last + 1, columns] > 0).any(1).nonzero()[:, 0]
-        low, high = first + int(kept[0]), first + int(kept[-1]) + 1
-        return max(queries[0], low * self.cell), min(queries[1], high * self.cell)
-
     @cached_property
     def touched(self) -> Tensor:
         """Tokens of rank r whose queries may keep a key of rank o, float64 ``[ranks, ranks]``."""
@@ -241,18 +229,12 @@ class Plan:
     @cached_property
     def launches(self) -> Tensor:
         """The number of kernels that each rank launches when it has all keys that it needs."""
-        counts = [
-            max(
-                len(ranges),
-                sum(
-                    begin < end
-                    for queries in ranges
-                    for keys in needed
-                    for begin, end in [self.keys_between(queries, keys)]
-                ),
-            )
-            for ranges, needed in zip(self.ranges, self.needed, strict=True)
-        ]
+        counts = []
+        for ranges, needed in zip(self.ranges, self.needed, strict=True):
+            runs = [self.needs.cells((run,)) for run in needed]
+            of_ranges = [self.needs.of(queries) for queries in ranges]
+            kernels = sum(cells & run != 0 for cells in of_ranges for run in runs)
+            counts.append(max(len(ranges), kernels))
         return torch.tensor(counts, dtype=torch.float64, device="cpu")
 
     def pairs_of(self, queries: Range) -> float:
@@ -275,6 +257,12 @@ class Plan:
         return sorted(found, key=lambda each: each.seconds)
 
     def _prediction(self, scheme: str, shape: Shape) -> Prediction:
+        if scheme == "nodes":
+            why = no_nodes(self.machine, self.ranks, shape.kv_heads)
+            if why is not None:
+                return Prediction(scheme, float("inf"), 0.0, why)
+            most = max(map(layouts.tokens, self.ranges))
+            return predict_nodes(self.machine, shape, most, self._between_nodes(shape))
         scale = self._scale(shape)
         held = [float(layouts.tokens(each)) for each in self.ranges]
         return predict(
@@ -282,6 +270,62 @@ class Plan:
             torch.tensor(held, dtype=torch.float64, device="cpu"),
             self.launches,
         )
+
+    @cached_property
+    def of_nodes(self) -> Plan:
+        """The plan between nodes: a node counts as one rank with all tokens of its ranks.
+
+        The scheme "nodes" runs it once for each rank of a node, with a part of the heads.
+        """
+        size = self.machine.ranks_per_node
+        ranges = tuple(
+            layouts.joined([each for rank in self.ranges[first : first + size] for each in rank])
+            for first in range(0, self.ranks, size)
+        )
+        rank = self.rank if self.rank is None else self.rank // size
+        members = range((self.rank or 0) % size, self.ranks, size)
+        found = Plan(
+            *(self.variant, self._sizes, ranges, self.layout, self._mask, self._counts),
+            *(self._decided, self._planned, rank, self.group),
+            *(replace(self.machine, ranks_per_node=1), self._of_rank(self.shape), "auto", members),
+        )
+        # Sums over the ranks of nodes are faster than these properties' own computation.
+        nodes = len(ranges)
+        found.held = self.held.view(nodes, size, -1).sum(1)
+        found.pairs = self.pairs.view(nodes, size, nodes, size).sum((1, 3))
+        return found
+
+    def _of_rank(self, shape: Shape) -> Shape:
+        """The sizes of a call between nodes: a rank of a node has its part of the heads."""
+        size = self.machine.ranks_per_node
+        return replace(shape, heads=shape.heads // size, kv_heads=shape.kv_heads // size)
+
+    def _between_nodes(self, shape: Shape) -> Prediction:
+        """The predicted pass between nodes of the scheme "nodes", by the faster scheme."""
+        found = self._betweens.get(shape)
+        if found is None:
+            of_rank = self._of_rank(shape)
+            both = [self.of_nodes._prediction(scheme, of_rank) for scheme in ("gather", "ring")]
+            found = self._betweens[shape] = min(both, key=lambda each: each.seconds)
+        return found
+
+    def scheme_between_nodes(self, shape: Shape) -> str:
+        """How keys move between nodes in the scheme "nodes": "gather" or "ring".
+
+        Args:
+            shape: the sizes of the call.
+
+        Raises:
+            UnsupportedError: the ranks cannot be divided into nodes of the machine's size, or the
+                kv heads cannot be divided among the ranks of a node.
+        """
+        why = no_nodes(self.machine, self.ranks, shape.kv_heads)
+        if why is not None:
+            raise UnsupportedError(
+                f"the scheme is 'nodes', and {why}: pass machine=Machine(ranks_per_node=...) to "
+                "tesela.distributed.plan, or use scheme='auto'"
+            )
+        return self._between_nodes(shape).scheme
 
     def choice(self, shape: Shape | None = None) -> Prediction:
         """The scheme for a call of this shape, with its prediction."""
@@ -294,14 +338,14 @@ class Plan:
 
         Args:
             shape: the sizes of the call.
-            drops: whether the call has dropout, which "heads" does not support.
+            drops: whether the call has dropout, which "heads" and "nodes" do not support.
         """
         if self.scheme != "auto":
             return self.scheme
         found = self._schemes.get((shape, drops))
         if found is None:
             schemes = [each.scheme for each in self.predictions(shape)]
-            found = next(each for each in schemes if not (drops and each == "heads"))
+            found = next(each for each in schemes if not (drops and each in BY_HEADS))
             self._schemes[shape, drops] = found
         return found
 
@@ -483,7 +527,8 @@ def plan(
             ranges themselves: a list of (begin, end) for each rank.
         scheme: how keys are moved to the queries. "gather": a rank gets all keys that it needs
             before its kernels. "ring": rank by rank, while kernels run. "heads": queries and keys
-            are exchanged, so that each rank has some heads of all tokens. "auto": the scheme with
+            are exchanged, so that each rank has some heads of all tokens. "nodes": they are
+            exchanged within each node, and then keys move between nodes. "auto": the scheme with
             the fastest prediction for a call's sizes.
         batch: the number of sequences; None: from the shapes of captured tensors, or 1.
         heads: the number of query heads; None: from the shapes of captured tensors. It matters for
@@ -545,7 +590,9 @@ def plan(
     host = {name: on_host(value) for name, value in whole.bound.items() if name in mask.deciding}
     counts = mask.count(host, sizes)
     if isinstance(layout, str):
-        owners, how = owners_by(layout, counts, ranks, cell, sizes, shape, machine, mask.full)
+        owners, how = owners_by(
+            layout, counts, ranks, cell, sizes, shape, machine, mask.full, scheme
+        )
         ranges = layouts.ranges_of(owners, cell, length, ranks)
     else:
         ranges, how = layouts.checked(layout, length, ranks), "given ranges"

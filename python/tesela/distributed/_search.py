@@ -10,7 +10,7 @@ from tesela import _native
 from tesela._errors import InvalidArgumentError
 from tesela.distributed import _layout as layouts
 from tesela.distributed._cells import Counts
-from tesela.distributed._machine import Machine, Shape
+from tesela.distributed._machine import Machine, Shape, exchange_seconds, no_nodes
 from tesela.distributed._positions import Sizes
 
 _SLACK = 1.01
@@ -19,6 +19,10 @@ _SLACK = 1.01
 _EVEN = 1.05
 """A layout is even if the busiest rank's work over the mean is at most this. A search prefers
 even layouts, because it knows the work better than the time of sending."""
+
+_NODES_EVEN = 1.01
+"""How uneven a layout counts whose nodes are even, but not its ranks. That suffices for the scheme
+"nodes", and an even layout is better, because it suits the other schemes, too."""
 
 _MUCH_BETTER = 0.99
 """A layout replaces a simpler one if its time is below this factor of the other's."""
@@ -33,6 +37,7 @@ def owners_by(
     shape: Shape,
     machine: Machine,
     full: int,
+    scheme: str,
 ) -> tuple[tuple[int, ...], str]:
     """The rank of each cell, and a text that says how it was found.
 
@@ -45,6 +50,7 @@ def owners_by(
         shape: the sizes of a call, for predictions.
         machine: the figures for predictions.
         full: the work of a full cell of one head.
+        scheme: how keys are moved to the queries, or "auto".
 
     Raises:
         InvalidArgumentError: there is no such layout.
@@ -65,35 +71,56 @@ def owners_by(
     if layout == "work":
         return layouts.by_work(work, ranks), layout
     if layout == "near":
-        return _native.deal_cells(counts.sums, counts.needs, ranks, _SLACK), layout
+        return _near(counts, ranks, machine), layout
     if layout == "balanced" or cells == 0:
         return layouts.balanced(work, ranks), layout
     scale = shape.batch * shape.heads / max(sizes.B * sizes.H, 1)
     seconds_of_pair = shape.pair_flops * scale / machine.flops
     seconds_of_work = cell**2 * seconds_of_pair / full
-    seconds_of_key = cell * shape.key_bytes / machine.bandwidth(ranks)
+    has_nodes = scheme in ("auto", "nodes") and not no_nodes(machine, ranks, shape.kv_heads)
+
+    def grade(owners: tuple[int, ...], size: int) -> tuple[float, float]:
+        """How uneven the layout is, and its time, if ``size`` ranks at a time count as one."""
+        groups = ranks // size
+        if size > 1:
+            owners = tuple(owner // size for owner in owners)
+        split = _native.split_cells(counts.sums, counts.needs, owners, groups)
+        bandwidth = machine.network_bandwidth if size > 1 else machine.bandwidth(ranks)
+        of_work, of_key = seconds_of_work / size, cell * shape.key_bytes / bandwidth / size
+        # In a ring most of the sending runs beside the kernels, so the longer time counts.
+        seconds = max(
+            max(load * of_work, keys * of_key) + runs * machine.launch for load, keys, runs in split
+        )
+        if size > 1:
+            seconds += exchange_seconds(machine, shape, cells * cell // ranks)
+        loads = [load for load, _, _ in split]
+        uneven = max(loads) * groups / max(sum(loads), 1)
+        return (uneven if uneven > _EVEN else 1.0), seconds
+
     best: tuple[float, float, str, tuple[int, ...]] | None = None
     candidates: dict[str, Callable[[], tuple[int, ...]]] = {
         "contiguous": lambda: layouts.contiguous(cells, ranks),
         "zigzag": lambda: layouts.zigzag(cells, ranks),
-        "near": lambda: _native.deal_cells(counts.sums, counts.needs, ranks, _SLACK),
+        "near": lambda: _near(counts, ranks, machine),
         "balanced": lambda: layouts.balanced(work, ranks),
         "striped": lambda: layouts.striped(cells, ranks),
     }
     for name, make in candidates.items():
-        if name in ("balanced", "striped") and best is not None and best[0] == 1:
+        if name in ("balanced", "striped") and best is not None and best[0] <= _NODES_EVEN:
             break  # an even layout was found; these two send more keys
         owners = make()
-        split = _native.split_cells(counts.sums, counts.needs, owners, ranks)
-        # In a ring most of the sending runs beside the kernels, so the longer time counts.
-        seconds = max(
-            max(load * seconds_of_work, keys * seconds_of_key) + ranges * machine.launch
-            for load, keys, ranges in split
-        )
-        loads = [load for load, _, _ in split]
-        uneven = max(loads) * ranks / max(sum(loads), 1)
-        uneven = uneven if uneven > _EVEN else 1.0
+        uneven, seconds = grade(owners, 1)
+        if has_nodes:
+            of_nodes = grade(owners, machine.ranks_per_node)
+            if of_nodes[0] == 1:
+                is_nodes = scheme == "nodes" or uneven > 1
+                seconds = of_nodes[1] if is_nodes else min(seconds, of_nodes[1])
+                uneven = min(uneven, _NODES_EVEN)
         if best is None or (uneven, seconds) < (best[0], best[1] * _MUCH_BETTER):
             best = uneven, seconds, name, owners
     assert best is not None
     return best[3], f"{best[2]} (found by search)"
+
+
+def _near(counts: Counts, ranks: int, machine: Machine) -> tuple[int, ...]:
+    return _native.deal_cells(counts.sums, counts.needs, ranks, machine.ranks_per_node, _SLACK)

@@ -91,7 +91,7 @@ def steps_of(plan: Plan, scheme: str) -> tuple[Step, ...]:
         ]
         early = [group for group in groups if not group.waits]
         late = [group for group in groups if group.waits]
-        keys = plan.needed_by(tuple(group.queries for group in late))
+        keys = plan.needs.ranges(plan.needs.of_all(group.queries for group in late))
         every = range(ranks)
         found = [_own_step(plan, rank, early)] if early else []
         # Queries that wait need some key, and the others have their kernels in the first step. So
@@ -187,7 +187,7 @@ def _launches(
         pairs = []
         place = 0
         for run in runs:
-            begin, end = plan.keys_between(queries, run)
+            begin, end = plan.needs.between(queries, run)
             if begin < end:
                 at = slice(place + begin - run[0], place + end - run[0])
                 pairs.append((at, (begin, end)))
@@ -197,7 +197,7 @@ def _launches(
         for at, keys in pairs:
             begins = number not in begun
             begun.add(number)
-            first, end = queries if begins else plan.queries_between(queries, keys)
+            first, end = queries if begins else plan.needs.queries_between(queries, keys)
             rows = slice(row + first - queries[0], row + end - queries[0])
             found.append(Launch(number, rows, at, first, keys[0], begins))
     return tuple(found)

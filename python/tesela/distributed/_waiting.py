@@ -58,9 +58,8 @@ def _longest(waits: Sequence[bool]) -> tuple[int, int]:
 
 def _waits(plan: Plan, rank: int) -> list[bool]:
     """For each cell: whether its queries may keep keys that the rank does not hold."""
-    foreign = plan.held[rank] < 1
-    found: list[bool] = (plan.work_of_cells[:, foreign] > 0).any(1).tolist()
-    return found
+    whole = plan.needs.whole_cells(plan.ranges[rank])
+    return plan.needs.which(~whole)
 
 
 def _seconds_of_arriving(plan: Plan, rank: int) -> float:
