@@ -70,15 +70,17 @@ void runOnFunctions(llvm::Module &module, llvm::TargetMachine &machine,
 }
 
 namespace {
-/// Leaves out straight-line strength reduction. It compares each product and sum with all others of
-/// its block, which took a third of the time of `documents`. Forward kernels and fast gradients are
-/// as fast without it, within 1 % (docs/log/2026-11-27-compile-time.md).
+/// Leaves out two passes (docs/log/2026-11-27-compile-time.md). Straight-line strength reduction
+/// compares each product and sum with all others of its block, which took a third of the time of
+/// `documents`. Forward kernels and fast gradients are as fast without it, within 1 %. The
+/// vectorizer of loads and stores finds nothing: the lowering makes vectors itself.
 class LeanPasses : public llvm::legacy::PassManager {
 public:
   void add(llvm::Pass *pass) override {
     const llvm::PassInfo *info =
         llvm::PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
-    if (info && info->getPassArgument() == "slsr")
+    llvm::StringRef name = info ? info->getPassArgument() : "";
+    if (name == "slsr" || name == "load-store-vectorizer")
       delete pass;
     else
       llvm::legacy::PassManager::add(pass);
