@@ -15,7 +15,7 @@ import torch
 from distributed_cases import BATCH, CASES, HEADS, KV_HEADS, LENGTH
 from gradient_variants import Case
 from tesela.distributed import _layout, _plan
-from tesela.distributed._machine import Machine, Shape, predict
+from tesela.distributed._machine import Machine, Shape, predict, ranks_per_node
 from tesela.distributed._positions import Part, Sizes, placed
 from tesela.distributed._steps import Step, steps_of
 from tesela.distributed._values import is_equal
@@ -404,6 +404,25 @@ def test_nodes() -> None:
             variant, length=1 << 15, ranks=ranks, heads=32, kv_heads=kv_heads
         )
         assert next(each.why for each in other.predictions() if each.scheme == "nodes") == why
+
+
+@pytest.mark.parametrize(
+    ("ranks", "local", "expected"),
+    [
+        (range(16), "8", 8),
+        (range(12), "8", 8),
+        (range(4), "8", 4),
+        (range(0, 16, 2), "8", 4),
+        (range(0, 16, 8), "8", 1),
+        (range(4, 20), "8", 1),
+        ([0, 8, 1, 9], "8", 1),
+        (range(16), None, None),
+        (range(16), "many", None),
+        (range(16), "0", None),
+    ],
+)
+def test_ranks_of_a_node(ranks: Any, local: str | None, expected: int | None) -> None:
+    assert ranks_per_node(list(ranks), local) == expected
 
 
 def test_documents_stay_on_few_nodes() -> None:

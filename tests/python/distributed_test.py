@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -172,6 +173,21 @@ def between_nodes(group: Any, machine: Machine) -> str:
 def test_schemes_between_nodes(ranks: Ranks) -> None:
     for scheme, machine in PAIRS.items():
         assert ranks.run(4, between_nodes, machine) == 4 * [scheme]
+
+
+def size_of_nodes(group: Any, local: str) -> int:
+    os.environ["LOCAL_WORLD_SIZE"] = local
+    try:
+        plan = tesela.distributed.plan("causal", length=LENGTH, group=group)
+    finally:
+        del os.environ["LOCAL_WORLD_SIZE"]
+    return plan.machine.ranks_per_node
+
+
+def test_torchrun_says_how_many_ranks_a_node_has(ranks: Ranks) -> None:
+    assert ranks.run(4, size_of_nodes, "2") == 4 * [2]
+    assert ranks.run(3, size_of_nodes, "4") == 3 * [3]
+    assert ranks.run(2, size_of_nodes, "1") == 2 * [1]
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 import torch
@@ -93,6 +95,26 @@ class Prediction:
     seconds: float
     efficiency: float
     why: str
+
+
+def ranks_per_node(group_ranks: Sequence[int], local_world_size: str | None) -> int | None:
+    """The number of a group's neighbouring ranks on one node; None if it is not known.
+
+    It is 1 if the ranks of a node are not neighbours in the group, or nodes have different numbers
+    of them. The last node may have fewer.
+
+    Args:
+        group_ranks: the global rank of each rank of the group.
+        local_world_size: the environment variable LOCAL_WORLD_SIZE, which torchrun sets.
+    """
+    if not local_world_size or not local_world_size.isdecimal() or int(local_world_size) == 0:
+        return None
+    nodes = [rank // int(local_world_size) for rank in group_ranks]
+    runs = [len(list(run)) for _, run in groupby(nodes)]
+    is_regular = (
+        len(runs) == len(set(nodes)) and set(runs[:-1]) <= {runs[0]} and runs[-1] <= runs[0]
+    )
+    return runs[0] if is_regular else 1
 
 
 def predict(

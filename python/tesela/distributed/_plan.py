@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -29,6 +30,7 @@ from tesela.distributed._machine import (
     no_nodes,
     predict,
     predict_nodes,
+    ranks_per_node,
 )
 from tesela.distributed._needs import Needs
 from tesela.distributed._operator import number_of
@@ -539,7 +541,8 @@ def plan(
             predictions.
         head_dim_v: the head dimension of values; None: head_dim.
         dtype: the type of q, k and v.
-        machine: the figures for predictions.
+        machine: the figures for predictions, and the number of ranks of a node. None:
+            ``Machine()``, with the ranks of a node that torchrun started (LOCAL_WORLD_SIZE).
         cell: the number of tokens of a cell; the plan knows for each cell whether pairs are kept.
             None: an eighth of a rank's tokens, as a multiple of 128 if a rank has many.
         parameters: values of the variant's parameters. Those that decide the mask are required; the
@@ -583,7 +586,8 @@ def plan(
         *((sizes.H, sizes.Hkv) if found["H"] > 1 or heads is not None else (32, 8)),
         *(head_dim, head_dim_v or head_dim, dtype.itemsize),
     )
-    machine = machine or Machine()
+    if machine is None:
+        machine = Machine() if rank is None else _machine_of(group)
     cell = cell or cell_size(length, ranks)
     mask = cell_mask(whole, whole._arguments({})[1], cell)
     placed(whole).check_captures(whole.bound, sizes)
@@ -601,6 +605,13 @@ def plan(
     return Plan(
         whole, sizes, ranges, how, mask, counts, decided, host, rank, group, machine, shape, scheme
     )
+
+
+def _machine_of(group: Any) -> Machine:
+    """The default machine, with the size of the nodes on which the group's processes run."""
+    group_ranks = dist.get_process_group_ranks(group)
+    size = ranks_per_node(group_ranks, os.environ.get("LOCAL_WORLD_SIZE"))
+    return Machine() if size is None else Machine(ranks_per_node=size)
 
 
 def _deciding(whole: Variant, mask: CellMask) -> dict[str, Any]:
