@@ -56,6 +56,7 @@ std::vector<LostProof> lostProofs(const Variant &variant, const std::vector<Lost
       proofs.try_emplace({place.line, place.column}, std::move(proof));
   }
   std::vector<LostProof> result;
+  result.reserve(proofs.size());
   for (auto &[place, proof] : proofs)
     result.push_back(std::move(proof));
   return result;

@@ -126,7 +126,7 @@ class Deal {
 public:
   /// Deals these cells.
   Deal(const Rows &rows, const std::vector<size_t> &dealt, size_t ranks, double slack)
-      : Deal(rows, ranks) {
+      : Deal(rows, ranks, 1) {
     for (size_t rank = 0; rank < ranks; ++rank)
       room.push_back((dealt.size() + ranks - 1 - rank) / ranks);
     setMost(dealt, slack);
@@ -134,8 +134,10 @@ public:
     swapUntilEven();
   }
 
-  /// Begins with the cells that the ranks have, and exchanges some of them.
-  Deal(const Rows &rows, const Held &given, double slack) : Deal(rows, given.size()) {
+  /// Begins with the cells that the ranks have, and exchanges some of them. Keys count as
+  /// additional if no rank of the same node has needed them.
+  Deal(const Rows &rows, const Held &given, size_t ranksOfNode, double slack)
+      : Deal(rows, given.size(), ranksOfNode) {
     std::vector<size_t> all;
     for (size_t rank = 0; rank < given.size(); ++rank)
       for (size_t cell : given[rank]) {
@@ -150,9 +152,9 @@ public:
   size_t owner(size_t cell) const { return owners[cell]; }
 
 private:
-  Deal(const Rows &rows, size_t ranks)
-      : cells(rows.work.size()), owners(cells), work(rows.work), keys(rows.keys), loads(ranks),
-        held(ranks), has(ranks, cells) {}
+  Deal(const Rows &rows, size_t ranks, size_t group)
+      : cells(rows.work.size()), group(group), owners(cells), work(rows.work), keys(rows.keys),
+        loads(ranks), held(ranks), has(ranks / group, cells) {}
 
   void setMost(const std::vector<size_t> &dealt, double slack) {
     unsigned long long total = 0;
@@ -165,8 +167,8 @@ private:
     owners[cell] = rank;
     held[rank].push_back(cell);
     loads[rank] += work[cell];
-    has.add(rank, keys, cell);
-    has.add(rank, cell);
+    has.add(rank / group, keys, cell);
+    has.add(rank / group, cell);
   }
 
   /// Gives each cell, those with much work first, to the rank that needs the fewest additional
@@ -186,7 +188,7 @@ private:
           least = rank;
         if (double(loads[rank] + work[cell]) > most)
           continue;
-        long more = has.lacks(rank, keys, cell, fewest);
+        long more = has.lacks(rank / group, keys, cell, fewest);
         if (best == ranks || more < fewest || (more == fewest && loads[rank] < loads[best])) {
           best = rank;
           fewest = more;
@@ -219,8 +221,8 @@ private:
       unsigned long long less = work[*best.out] - work[*best.in];
       loads[busiest] -= less;
       loads[other] += less;
-      has.add(other, keys, *best.out);
-      has.add(busiest, keys, *best.in);
+      has.add(other / group, keys, *best.out);
+      has.add(busiest / group, keys, *best.in);
       std::swap(owners[*best.out], owners[*best.in]);
       std::swap(*best.out, *best.in);
     }
@@ -262,14 +264,15 @@ private:
     bool isBetter = !best.out || then < best.then;
     // Counting can stop when another exchange has fewer keys.
     long limit = isBetter ? 2 * long(cells) : best.more;
-    long more = has.lacks(rank, keys, out, limit);
+    long more = has.lacks(rank / group, keys, out, limit);
     if (more < limit)
-      more += has.lacks(busiest, keys, in, limit - more);
+      more += has.lacks(busiest / group, keys, in, limit - more);
     if (isBetter || more < best.more)
       best = {&out, &in, then, more};
   }
 
   const size_t cells;
+  const size_t group;         ///< neighbouring ranks whose keys are counted together
   double most = 0;            ///< the most work that a rank should have
   std::vector<size_t> owners; ///< the rank of each cell
   const std::vector<unsigned long long> &work;
@@ -294,7 +297,7 @@ Deal dealt(const Rows &rows, size_t ranks, size_t ranksOfNode, double slack) {
     for (size_t rank = 0; rank < ranksOfNode; ++rank)
       held.push_back(within.cellsOf(rank));
   }
-  return Deal(rows, held, slack);
+  return Deal(rows, held, ranksOfNode, slack);
 }
 
 /// Whether there is a rank; raises otherwise.

@@ -1,15 +1,23 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Library variants for a sequence that is split, each with a reference in PyTorch; its tensors."""
+"""Library variants for a sequence that is split, each with a reference in PyTorch.
+
+Also their tensors, and the call whose results the tests compare.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import tesela
+import tesela.distributed
 import torch
-from gradient_variants import Case, Parameters
+from gradient_variants import Case, Parameters, reference_with_lse
+from tesela.distributed._machine import Machine
 from torch import Tensor
-from torch_tools import random
+from torch_gradient_tools import check as check_gradients
+from torch_gradient_tools import check_parameter
+from torch_tools import check, check_lse, poisoned, random
 
 LENGTH = 150
 BATCH, HEADS, KV_HEADS, HEAD_DIM = 2, 4, 2, 16
@@ -153,3 +161,85 @@ def dense(dtype: torch.dtype, heads: int = HEADS, kv_heads: int = KV_HEADS) -> l
 
 def number_of(variant: str) -> int:
     return next(number for number, case in enumerate(CASES) if case.variant == variant)
+
+
+def trained(parameters: dict[str, Any]) -> dict[str, Tensor]:
+    return {
+        name: torch.as_tensor(value).detach().clone().requires_grad_()
+        for name, value in parameters.items()
+        if isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
+    }
+
+
+def attend(
+    group: Any,
+    number: int,
+    layout: Any,
+    scheme: str,
+    dtype: torch.dtype,
+    sizes: tuple[int, int] = (HEADS, KV_HEADS),
+    axes: str = "bhsd",
+    machine: Machine | None = None,
+    cell: int | None = None,
+    between: str | None = None,
+) -> list[Tensor]:
+    """On each rank: the gathered result, logarithms and gradients, and those of parameters.
+
+    ``between`` is how keys move between nodes; None: as predicted to be fastest.
+    """
+    case = CASES[number]
+    parameters = case.parameters()
+    learned = trained(parameters)
+    heads, kv_heads = sizes
+    q, k, v, grad, grad_of_lse = dense(dtype, heads, kv_heads)
+    plan = tesela.distributed.plan(
+        case.variant,
+        length=LENGTH,
+        group=group,
+        layout=layout,
+        scheme=scheme,
+        batch=BATCH,
+        heads=heads,
+        kv_heads=kv_heads,
+        machine=machine,
+        cell=cell,
+        **{**parameters, **learned},
+    )
+    if between is not None:
+        plan.scheme_between_nodes = lambda shape: between  # type: ignore[method-assign]
+    own = [plan.shard(each).requires_grad_() for each in (q, k, v)]
+    given = own if axes == "bhsd" else [each.transpose(1, 2) for each in own]
+    with poisoned():
+        out, lse = tesela.distributed.attention(
+            *given, plan=plan, return_lse=True, layout=axes, **{**parameters, **learned}
+        )
+        if axes == "bshd":
+            out = out.transpose(1, 2)
+        finite = lse.masked_fill(lse.isneginf(), 0.0)
+        loss = (out * plan.shard(grad)).sum() + (finite * plan.shard(grad_of_lse)).sum()
+        loss.backward()
+    results = [out, *(each.grad for each in own)]
+    whole = [plan.gather(each.detach()) for each in results]
+    return [*whole, plan.gather(lse.detach()), *(each.grad for each in learned.values())]
+
+
+def compare(case: Case, dtype: torch.dtype, found: list[Tensor], sizes: tuple[int, int]) -> None:
+    """Compares the results of a rank with float64."""
+    q, k, v, grad, grad_of_lse = (each.double() for each in dense(dtype, *sizes))
+    parameters = case.parameters()
+    exact = {
+        name: each.detach().double().requires_grad_() for name, each in trained(parameters).items()
+    }
+    given = [each.requires_grad_() for each in (q, k, v)]
+    out, lse = reference_with_lse(*given, case, {**parameters, **exact})
+    finite = lse.masked_fill(lse.isneginf(), 0.0)
+    loss = (out * grad).sum() + (finite * grad_of_lse).sum()
+    wanted = torch.autograd.grad(loss, [*given, *exact.values()])
+    got_out, *got, got_lse = found[:5]
+    check(got_out, out.detach())
+    check_lse(got_lse, lse.detach())
+    check_gradients(got, wanted[:3], dtype)
+    for each, exact_each, like in zip(
+        found[5:], wanted[3:], trained(parameters).values(), strict=True
+    ):
+        check_parameter(each, exact_each, like, dtype)

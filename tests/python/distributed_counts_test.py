@@ -163,7 +163,8 @@ def slow_deal(counts: Counts, ranks: int, ranks_of_node: int, slack: float) -> t
     if ranks > ranks_of_node > 1 and ranks % ranks_of_node == 0:
         nodes = slow_deal_some(counts, every, ranks // ranks_of_node, slack)
         within = [slow_deal_some(counts, cells, ranks_of_node, slack) for cells in nodes]
-        held = slow_exchange(counts, [cells for node in within for cells in node], slack)
+        held = [cells for node in within for cells in node]
+        held = slow_exchange(counts, held, ranks_of_node, slack)
     else:
         held = slow_deal_some(counts, every, ranks, slack)
     owners = {cell: rank for rank in range(ranks) for cell in held[rank]}
@@ -187,15 +188,22 @@ def slow_deal_some(counts: Counts, cells: list[int], ranks: int, slack: float) -
         held[rank].append(cell)
         loads[rank] += work[cell]
         has[rank] |= needs[cell] | {cell}
-    return slow_exchange(counts, held, slack)
+    return slow_exchange(counts, held, 1, slack)
 
 
-def slow_exchange(counts: Counts, held: list[list[int]], slack: float) -> list[list[int]]:
-    """Exchanges cells until the work is even. Changes ``held``."""
+def slow_exchange(
+    counts: Counts, held: list[list[int]], group: int, slack: float
+) -> list[list[int]]:
+    """Exchanges cells until the work is even. Changes ``held``.
+
+    ``group`` neighbouring ranks have their needed keys together.
+    """
     work, needs, ranks = counts.sums, needed_cells(counts), len(held)
     loads = [sum(work[cell] for cell in cells) for cells in held]
     most = slack * sum(loads) / ranks
-    has = [set().union(cells, *(needs[cell] for cell in cells)) for cells in held]
+    has: list[set[int]] = [set() for _ in range(ranks // group)]
+    for rank, cells in enumerate(held):
+        has[rank // group] |= set().union(cells, *(needs[cell] for cell in cells))
     for _ in range(16 * ranks):
         busiest = max(range(ranks), key=loads.__getitem__)
         if loads[busiest] <= most:
@@ -208,7 +216,8 @@ def slow_exchange(counts: Counts, held: list[list[int]], slack: float) -> list[l
                     then = max(loads[busiest] - less, loads[rank] + less)
                     if rank == busiest or less <= 0 or then >= loads[busiest]:
                         continue
-                    more = len(needs[heavy] - has[rank]) + len(needs[light] - has[busiest])
+                    more = len(needs[heavy] - has[rank // group])
+                    more += len(needs[light] - has[busiest // group])
                     if best is None or (max(then, most), more) < best:
                         best, exchange = (max(then, most), more), (rank, i, j)
         if best is None:
@@ -218,8 +227,8 @@ def slow_exchange(counts: Counts, held: list[list[int]], slack: float) -> list[l
         held[rank][i], held[busiest][j] = heavy, light
         loads[busiest] -= work[heavy] - work[light]
         loads[rank] += work[heavy] - work[light]
-        has[rank] |= needs[heavy]
-        has[busiest] |= needs[light]
+        has[rank // group] |= needs[heavy]
+        has[busiest // group] |= needs[light]
     return held
 
 

@@ -15,7 +15,7 @@ import torch
 from distributed_cases import BATCH, CASES, HEADS, KV_HEADS, LENGTH
 from gradient_variants import Case
 from tesela.distributed import _layout, _plan
-from tesela.distributed._machine import Machine, Shape, predict, ranks_per_node
+from tesela.distributed._machine import Machine, Shape, _end_of_ring, predict, ranks_per_node
 from tesela.distributed._positions import Part, Sizes, placed
 from tesela.distributed._steps import Step, steps_of
 from tesela.distributed._values import is_equal
@@ -265,6 +265,8 @@ def test_documents_are_balanced(count: int) -> None:
     for rank, ranges in enumerate(plan.ranges):
         for begin, end in ranges:
             work[rank] += kinds[(rows >= begin) & (rows < end)].sum()
+    if plan.choice().scheme == "nodes":
+        work = work.view(-1, plan.machine.ranks_per_node).sum(1)  # its ranks share a node's work
     assert work.max() <= 1.05 * work.mean(), work
     tokens = [_layout.tokens(each) for each in plan.ranges]
     assert max(tokens) == min(tokens) == length // ranks
@@ -406,6 +408,63 @@ def test_nodes() -> None:
         assert next(each.why for each in other.predictions() if each.scheme == "nodes") == why
 
 
+def test_totals() -> None:
+    """Sums over the cells of ranks, against sums over single positions."""
+    length, cell = 90, 8
+    ranges = [[(0, 5), (40, 60)], [(5, 33), (88, 90)], [], [(33, 40), (60, 88)]]
+    plan = tesela.distributed.plan(
+        "documents_causal", length=length, ranks=4, cell=cell, layout=ranges, id=documents(90, 4, 3)
+    )
+    work = plan.work_of_cells.double()
+    at = torch.arange(length) // cell
+    of_positions = work[at][:, at]
+    holds = torch.zeros(4, length, dtype=torch.float64)
+    for rank, each in enumerate(ranges):
+        for begin, end in each:
+            holds[rank, begin:end] = 1
+    torch.testing.assert_close(plan.pairs, holds @ of_positions @ holds.T / plan._mask.full)
+    needed = (holds @ (of_positions > 0).double() > 0).double()
+    torch.testing.assert_close(plan.received, (needed @ holds.T).fill_diagonal_(0))
+    touches = ((of_positions > 0).double() @ holds.T > 0).double()
+    torch.testing.assert_close(plan.touched, holds @ touches)
+    launches = []
+    for each, needs in zip(ranges, plan.needed, strict=True):
+        pairs = [(queries, keys) for queries in each for keys in needs]
+        kept = [float(of_positions[slice(*queries), slice(*keys)].sum()) for queries, keys in pairs]
+        launches.append(max(len(each), sum(one > 0 for one in kept)))
+    assert plan.launches.tolist() == launches
+    assert max(launches) > 1
+
+
+def test_a_rank_of_a_ring_waits_for_others() -> None:
+    """The times of three ranks, written out: a slow rank delays those with which it exchanges."""
+    computing = torch.tensor([[1.0, 1.0, 1.0], [5.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    arriving = torch.tensor([[0.0, 2.0, 2.0], [0.0, 2.0, 2.0], [0.0, 2.0, 2.0]])
+    # The keys of step 1 are there at 2, and rank 1 begins step 1 at 5. The keys of step 2 come from
+    # the next rank: rank 0 waits for rank 1 until 7. Rank 2 waits until it has sent to rank 1.
+    assert _end_of_ring(computing, arriving).tolist() == [8.0, 8.0, 8.0]
+    alone = torch.zeros(3, 3)
+    assert _end_of_ring(computing, alone).tolist() == [3.0, 7.0, 3.0]
+
+
+def test_the_search_looks_at_nodes() -> None:
+    """Each node has documents of the same lengths: the nodes are even, but not the ranks."""
+    length = 1 << 18
+    sizes = {"length": length, "ranks": 64, "heads": 32, "kv_heads": 8}
+    of_node = torch.tensor([0, 0, 0, 0, 1, 1, 2, 3]).repeat_interleave(length // 64)
+    ids = (of_node.repeat(8) + 4 * (torch.arange(length) // (length // 8))).int()[None]
+    plan = tesela.distributed.plan("documents_causal", **sizes, scheme="nodes", id=ids)
+    assert "contiguous" in plan.layout
+    assert plan.imbalance > 1.5
+    assert plan.of_nodes.imbalance == 1
+    assert "gather: " in plan.choice().why
+    assert " 0 ms of sending" in plan.choice().why
+    assert "the busiest node has 1.000 of the mean" in str(plan)
+    for scheme in ("gather", "ring", "auto"):
+        other = tesela.distributed.plan("documents_causal", **sizes, scheme=scheme, id=ids)
+        assert other.imbalance < 1.05
+
+
 @pytest.mark.parametrize(
     ("ranks", "local", "expected"),
     [
@@ -483,5 +542,7 @@ def test_refused() -> None:
         plan("causal", length=10, ranks=2, layout="zag")
     with pytest.raises(tesela.InvalidArgumentError, match="the scheme is 'tree'"):
         plan("causal", length=10, ranks=2, scheme="tree")
+    with pytest.raises(tesela.InvalidArgumentError, match="ranks_per_node is 0"):
+        Machine(ranks_per_node=0)
     with pytest.raises(tesela.InvalidArgumentError, match="made without a process group"):
         plan("causal", length=10, ranks=2).shard(torch.zeros(1, 1, 10, 8))

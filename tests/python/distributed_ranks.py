@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Processes that are the ranks of a gloo group, while a file of tests runs.
 
-Starting a process takes seconds, so four are started once. Groups of two and three use some of
-them.
+Starting a process takes seconds, so four are started once. Smaller groups use some of them.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-_PROCESSES = 4
 _SECONDS = 120
 
 
-def _serve(rank: int, store: str, pipe: Any) -> None:
+def _serve(rank: int, processes: int, store: str, pipe: Any) -> None:
     torch.set_num_threads(1)
     # As torchrun does. There may be more ranks than GPUs.
     os.environ["LOCAL_RANK"] = str(rank % max(torch.cuda.device_count(), 1))
@@ -32,11 +30,11 @@ def _serve(rank: int, store: str, pipe: Any) -> None:
         "gloo",
         init_method=f"file://{store}",
         rank=rank,
-        world_size=_PROCESSES,
+        world_size=processes,
         timeout=timedelta(seconds=_SECONDS),
     )
     groups = {size: dist.new_group(range(size)) for size in (1, 2, 3)}
-    groups[_PROCESSES] = dist.group.WORLD
+    groups[processes] = dist.group.WORLD
     while True:
         request = pipe.recv()
         if request is None:
@@ -52,13 +50,13 @@ def _serve(rank: int, store: str, pipe: Any) -> None:
 class Ranks:
     """Runs functions in the processes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, processes: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipes, self._processes = [], []
-        for rank in range(_PROCESSES):
+        for rank in range(processes):
             pipe, of_child = context.Pipe()
             process = context.Process(
-                target=_serve, args=(rank, str(folder / "store"), of_child), daemon=True
+                target=_serve, args=(rank, processes, str(folder / "store"), of_child), daemon=True
             )
             process.start()
             of_child.close()
@@ -89,8 +87,8 @@ class Ranks:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Ranks]:
-    ranks = Ranks(folder)
+def started(folder: Path, processes: int = 4) -> Iterator[Ranks]:
+    ranks = Ranks(folder, processes)
     try:
         yield ranks
     finally:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -29,94 +28,18 @@ from distributed_cases import (
     KV_HEADS,
     LENGTH,
     UNEVEN,
+    attend,
+    compare,
     dense,
     number_of,
 )
 from distributed_ranks import Ranks
-from gradient_variants import Case, reference_with_lse
+from gradient_variants import reference_with_lse
 from tesela.distributed import _agree
 from tesela.distributed._exchange import sum_over_ranks
-from tesela.distributed._machine import Machine, Shape
+from tesela.distributed._machine import Machine
 from torch import Tensor
 from torch_gradient_tools import check as check_gradients
-from torch_gradient_tools import check_parameter
-from torch_tools import check, check_lse, poisoned
-
-
-def trained(parameters: dict[str, Any]) -> dict[str, Tensor]:
-    return {
-        name: torch.as_tensor(value).detach().clone().requires_grad_()
-        for name, value in parameters.items()
-        if isinstance(value, float) or (isinstance(value, Tensor) and value.is_floating_point())
-    }
-
-
-def attend(
-    group: Any,
-    number: int,
-    layout: Any,
-    scheme: str,
-    dtype: torch.dtype,
-    sizes: tuple[int, int] = (HEADS, KV_HEADS),
-    axes: str = "bhsd",
-    machine: Machine | None = None,
-    cell: int | None = None,
-) -> list[Tensor]:
-    """On each rank: the gathered result, logarithms and gradients, and those of parameters."""
-    case = CASES[number]
-    parameters = case.parameters()
-    learned = trained(parameters)
-    heads, kv_heads = sizes
-    q, k, v, grad, grad_of_lse = dense(dtype, heads, kv_heads)
-    plan = tesela.distributed.plan(
-        case.variant,
-        length=LENGTH,
-        group=group,
-        layout=layout,
-        scheme=scheme,
-        batch=BATCH,
-        heads=heads,
-        kv_heads=kv_heads,
-        machine=machine,
-        cell=cell,
-        **{**parameters, **learned},
-    )
-    own = [plan.shard(each).requires_grad_() for each in (q, k, v)]
-    given = own if axes == "bhsd" else [each.transpose(1, 2) for each in own]
-    with poisoned():
-        out, lse = tesela.distributed.attention(
-            *given, plan=plan, return_lse=True, layout=axes, **{**parameters, **learned}
-        )
-        if axes == "bshd":
-            out = out.transpose(1, 2)
-        finite = lse.masked_fill(lse.isneginf(), 0.0)
-        loss = (out * plan.shard(grad)).sum() + (finite * plan.shard(grad_of_lse)).sum()
-        loss.backward()
-    results = [out, *(each.grad for each in own)]
-    whole = [plan.gather(each.detach()) for each in results]
-    return [*whole, plan.gather(lse.detach()), *(each.grad for each in learned.values())]
-
-
-def compare(case: Case, dtype: torch.dtype, found: list[Tensor], sizes: tuple[int, int]) -> None:
-    """Compares the results of a rank with float64."""
-    q, k, v, grad, grad_of_lse = (each.double() for each in dense(dtype, *sizes))
-    parameters = case.parameters()
-    exact = {
-        name: each.detach().double().requires_grad_() for name, each in trained(parameters).items()
-    }
-    given = [each.requires_grad_() for each in (q, k, v)]
-    out, lse = reference_with_lse(*given, case, {**parameters, **exact})
-    finite = lse.masked_fill(lse.isneginf(), 0.0)
-    loss = (out * grad).sum() + (finite * grad_of_lse).sum()
-    wanted = torch.autograd.grad(loss, [*given, *exact.values()])
-    got_out, *got, got_lse = found[:5]
-    check(got_out, out.detach())
-    check_lse(got_lse, lse.detach())
-    check_gradients(got, wanted[:3], dtype)
-    for each, exact_each, like in zip(
-        found[5:], wanted[3:], trained(parameters).values(), strict=True
-    ):
-        check_parameter(each, exact_each, like, dtype)
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
@@ -157,86 +80,11 @@ def test_heads_are_dealt(ranks: Ranks, variant: str) -> None:
     compare(CASES[number], torch.float32, found, (HEADS, KV_HEADS))
 
 
-PAIRS = {
-    "gather": Machine(ranks_per_node=2, memory_bandwidth=1e6),
-    "ring": Machine(ranks_per_node=2, memory_bandwidth=1e18, latency=0, launch=0),
-}
-"""Machines with nodes of two ranks, by the scheme that is faster between nodes: to merge results,
-as "ring" does, takes long or no time."""
-
-
-def between_nodes(group: Any, machine: Machine) -> str:
-    plan = tesela.distributed.plan("causal", length=LENGTH, group=group, machine=machine)
-    return plan.scheme_between_nodes(Shape(BATCH, HEADS, KV_HEADS, HEAD_DIM, HEAD_DIM, 4))
-
-
-def test_schemes_between_nodes(ranks: Ranks) -> None:
-    for scheme, machine in PAIRS.items():
-        assert ranks.run(4, between_nodes, machine) == 4 * [scheme]
-
-
-def size_of_nodes(group: Any, local: str) -> int:
-    os.environ["LOCAL_WORLD_SIZE"] = local
-    try:
-        plan = tesela.distributed.plan("causal", length=LENGTH, group=group)
-    finally:
-        del os.environ["LOCAL_WORLD_SIZE"]
-    return plan.machine.ranks_per_node
-
-
-def test_torchrun_says_how_many_ranks_a_node_has(ranks: Ranks) -> None:
-    assert ranks.run(4, size_of_nodes, "2") == 4 * [2]
-    assert ranks.run(3, size_of_nodes, "4") == 3 * [3]
-    assert ranks.run(2, size_of_nodes, "1") == 2 * [1]
-
-
-@pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
-def test_nodes(ranks: Ranks, number: int) -> None:
-    """Heads are exchanged within two nodes of two ranks, and keys move between the nodes."""
-    machine = PAIRS[("gather", "ring")[number % 2]]
-    sizes = (HEADS, KV_HEADS)
-    arguments = (number, UNEVEN[4], "nodes", torch.float32, sizes, "bhsd", machine)
-    for found in ranks.run(4, attend, *arguments):
-        compare(CASES[number], torch.float32, found, sizes)
-
-
-@pytest.mark.parametrize("between", PAIRS)
-@pytest.mark.parametrize("variant", ["documents_causal", "learned_sinks", "learned_bias"])
-def test_a_node_without_tokens(ranks: Ranks, variant: str, between: str) -> None:
-    number = number_of(variant)
-    layout = [[], [], [(0, 20), (90, LENGTH)], [(20, 90)]]
-    sizes = (HEADS, KV_HEADS)
-    arguments = (number, layout, "nodes", torch.bfloat16, sizes, "bhsd", PAIRS[between])
-    for found in ranks.run(4, attend, *arguments):
-        compare(CASES[number], torch.bfloat16, found, sizes)
-
-
-def refuse_nodes(group: Any, kv_heads: int, dropout_p: float) -> str:
-    plan = tesela.distributed.plan(
-        "causal", length=LENGTH, group=group, scheme="nodes", machine=PAIRS["ring"]
-    )
-    q, k, v = (plan.shard(each) for each in dense(torch.float32, HEADS, kv_heads)[:3])
-    with pytest.raises(tesela.Error) as error:
-        tesela.distributed.attention(q, k, v, plan=plan, dropout_p=dropout_p, seed=1)
-    return str(error.value)
-
-
-def test_nodes_are_refused(ranks: Ranks) -> None:
-    for size, kv_heads, dropout_p, sentence in (
-        (2, 2, 0.0, "the scheme is 'nodes', and all 2 ranks are on one node: pass machine=Machine"),
-        (3, 2, 0.0, "the scheme is 'nodes', and 3 ranks cannot be divided into nodes of 2"),
-        (4, 1, 0.0, "and 1 kv heads cannot be divided among 2 ranks of a node"),
-        (4, 2, 0.5, "the scheme is 'nodes', which does not support dropout"),
-    ):
-        for found in ranks.run(size, refuse_nodes, kv_heads, dropout_p):
-            assert sentence in found
-
-
 @pytest.mark.parametrize("scheme", ["gather", "ring", "heads", "nodes"])
 def test_tokens_before_heads(ranks: Ranks, scheme: str) -> None:
     number = number_of("causal")
     sizes = (8, 4)
-    arguments = (number, "zigzag", scheme, torch.bfloat16, sizes, "bshd", PAIRS["gather"])
+    arguments = (number, "zigzag", scheme, torch.bfloat16, sizes, "bshd", Machine(ranks_per_node=2))
     (found, *_) = ranks.run(4, attend, *arguments)
     compare(CASES[number], torch.bfloat16, found, sizes)
 
@@ -252,7 +100,7 @@ def attend_with_some_lse(group: Any, scheme: str) -> list[Tensor]:
         group=group,
         layout="zigzag",
         scheme=scheme,
-        machine=PAIRS["ring"],
+        machine=Machine(ranks_per_node=2),
     )
     rank = dist.get_rank(group)
     own = [plan.shard(each).requires_grad_() for each in qkv]

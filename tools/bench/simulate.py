@@ -133,6 +133,8 @@ class Simulation:
                 arrived = torch.where(
                     needs > 0, both + packing + links.message + self.arriving[every, of_next], torch.zeros(())
                 )
+                # A rank also waits until its own message has been sent.
+                arrived = torch.maximum(arrived, arrived.roll(-t - 1))
             pairs = plan.pairs[every, owner]
             # Rows that keep some of these keys are read and written as float32, several times; so is dQ in the backward
             # pass.

@@ -177,8 +177,8 @@ def attention(
         return_lse: also return the natural logarithm of each row's sum.
         layout: the order of the axes; "bshd" is ``[batch, tokens, heads, head dimension]``.
         sum_gradients: whether the gradients of captured tensors and scalars are summed over the
-            ranks. False: each rank gets the part of its own rows, for FSDP and DDP, which sum
-            gradients themselves.
+            ranks. False: each rank gets a part, and the sum of all parts is the gradient. FSDP and
+            DDP sum gradients themselves.
         dropout_p: the probability with which a pair of a query and a key is dropped; see
             :func:`tesela.attention`. For the same seed the pairs are the same as in one process.
         seed: a 64-bit integer, or four int32 on q's device, the same on all ranks. For None or a
@@ -349,10 +349,9 @@ def _prepare(arguments: Arguments) -> tuple[Any, dict[str, Any]]:
         "the shape [batch, heads, kv heads, head dimensions]": [*sizes[:3], head_dim, head_dim_v],
         "the element type": str(q.dtype),
         "the kind of device": q.device.type,
+        "the number of ranks of a node": plan.machine.ranks_per_node,
         "the plan (its length, ranges, variant and what decides its mask)": plan.digest,
-        "the scheme": chosen
-        if between is None
-        else f"nodes of {plan.machine.ranks_per_node} ranks, {between}",
+        "the scheme": chosen if between is None else f"{chosen}, {between} between them",
         "the scale": scale,
         "return_lse": return_lse,
         "sum_gradients": sum_gradients,

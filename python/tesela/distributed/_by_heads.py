@@ -4,9 +4,8 @@
 
 In "heads" each rank gets all tokens of some heads, and one kernel computes them. In "nodes" each
 rank gets the tokens of its node, of some heads. Then the ranks with the same heads, one of each
-node, move keys between them, as in "gather" or "ring". So a rank of a node of eight receives an
-eighth of the keys from other nodes that it would receive otherwise. See Fang and Zhao, "USP"
-(arXiv:2405.07719).
+node, move keys between them, as in "gather" or "ring". So no key crosses the network twice for the
+same node. See Fang and Zhao, "USP" (arXiv:2405.07719).
 """
 
 from __future__ import annotations
@@ -93,11 +92,11 @@ class ByHeads:
                 "pairs depend on a head's number among all heads, and a rank has only some; use "
                 "scheme='auto'"
             )
-        ranks = self._exchange.ranks
-        if kv_heads % ranks:
+        ranks = self._plan.ranks
+        if self._scheme == "heads" and kv_heads % ranks:
             raise UnsupportedError(
-                f"the scheme is '{self._scheme}', and {kv_heads} kv heads cannot be divided among "
-                f"{ranks} ranks: use a multiple of {ranks} kv heads, or scheme='auto'"
+                f"the scheme is 'heads', and {kv_heads} kv heads cannot be divided among {ranks} "
+                f"ranks: use a multiple of {ranks} kv heads, or scheme='auto'"
             )
 
     def forward(

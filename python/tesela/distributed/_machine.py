@@ -12,6 +12,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from tesela._errors import InvalidArgumentError
+
 SCHEMES: Final = ("gather", "ring", "heads", "nodes")
 
 
@@ -37,6 +39,14 @@ class Machine:
     latency: float = 15e-6
     launch: float = 50e-6
     memory_bandwidth: float = 3e12
+
+    def __post_init__(self) -> None:
+        """Raises if a node has no ranks."""
+        if self.ranks_per_node < 1:
+            raise InvalidArgumentError(
+                f"ranks_per_node is {self.ranks_per_node}, it must be at least 1: the number of "
+                "neighbouring ranks on one node"
+            )
 
     def bandwidth(self, ranks: int) -> float:
         """Bytes per second that one of `ranks` ranks receives over their slowest links."""
@@ -181,7 +191,7 @@ def predict(
             busiest = int(done.argmax())
             seconds = float(done[busiest])
             of_kernels = float(computing[busiest].sum())
-            waiting = round(seconds - of_kernels, 9)  # not the errors of floating-point sums
+            waiting = max(round(seconds - of_kernels, 9), 0.0)  # not errors of floating-point sums
             why = (
                 f"{_ms(of_kernels)} of kernels and merging, {_ms(waiting)} of waiting "
                 f"for keys, which take {_ms(float(arriving[busiest].sum()))} to arrive"
@@ -192,8 +202,9 @@ def predict(
 def _end_of_ring(computing: Tensor, arriving: Tensor) -> Tensor:
     """When each rank has computed all steps of a ring.
 
-    A rank computes with the keys that have come, while those of the next step come. A message
-    begins when both ranks have begun the step before.
+    A rank computes with the keys that have come, while those of the next step come. The keys of
+    step t come from the rank t places before, and the rank's own go to the one t places behind. A
+    message begins when its sender and its receiver have begun step t - 1. A rank waits for both.
 
     Args:
         computing: the seconds of each rank's kernels in each step, ``[ranks, steps]``.
@@ -207,6 +218,7 @@ def _end_of_ring(computing: Tensor, arriving: Tensor) -> Tensor:
         if step + 1 < len(of_steps):
             both = torch.maximum(begin, begin.roll(step + 1))
             came = torch.where(needed[step + 1] > 0, both + needed[step + 1], 0.0)
+            came = torch.maximum(came, came.roll(-step - 1))
     return done
 
 
@@ -227,7 +239,9 @@ def predict_nodes(machine: Machine, shape: Shape, held: int, between: Prediction
 
 
 def exchange_seconds(machine: Machine, shape: Shape, held: int) -> float:
-    """The predicted time to exchange tokens for heads within a node, before and after kernels.
+    """The predicted time to exchange tokens for heads within a node.
+
+    q, k and v are exchanged before the kernels, and the result and its logarithms after them.
 
     Args:
         machine: the machine.
@@ -236,7 +250,7 @@ def exchange_seconds(machine: Machine, shape: Shape, held: int) -> float:
     """
     size = machine.ranks_per_node
     share = held * (shape.key_bytes + shape.query_bytes) / size
-    return share * (size - 1) / machine.node_bandwidth + 2 * machine.latency
+    return (size - 1) * (share / machine.node_bandwidth + 3 * machine.latency)
 
 
 def no_nodes(machine: Machine, ranks: int, kv_heads: int) -> str | None:

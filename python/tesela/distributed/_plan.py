@@ -38,6 +38,7 @@ from tesela.distributed._positions import Sizes, placed
 from tesela.distributed._search import owners_by
 from tesela.distributed._steps import Step, steps_of
 from tesela.distributed._told import told
+from tesela.distributed._totals import Totals
 from tesela.distributed._values import is_equal, of_torch, on_host, version_of
 
 BY_HEADS = ("heads", "nodes")
@@ -100,7 +101,7 @@ class Plan:
         self.shape = shape
         self._copies: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
         self._schemes: dict[tuple[Shape, bool], str] = {}
-        self._betweens: dict[Shape, Prediction] = {}
+        self._passes_between_nodes: dict[Shape, Prediction] = {}
         self._steps: dict[str, tuple[Step, ...]] = {}
         self.number = number_of(self)
 
@@ -118,32 +119,8 @@ class Plan:
     # what its own rank sends.
 
     @cached_property
-    def held(self) -> Tensor:
-        """The part of each cell that a rank holds, float64 [ranks, cells]."""
-        places: list[tuple[int, int]] = []
-        parts: list[float] = []
-        for rank, ranges in enumerate(self.ranges):
-            for begin, end in ranges:
-                for cell in range(begin // self.cell, (end - 1) // self.cell + 1):
-                    low, high = cell * self.cell, min((cell + 1) * self.cell, self.length)
-                    places.append((rank, cell))
-                    parts.append((min(end, high) - max(begin, low)) / (high - low))
-        held = torch.zeros(self.ranks, len(self.work_of_cells), dtype=torch.float64, device="cpu")
-        if not places:
-            return held
-        at = torch.tensor(places, device="cpu").T
-        values = torch.tensor(parts, dtype=torch.float64, device="cpu")
-        return held.index_put_((at[0], at[1]), values, accumulate=True)
-
-    @cached_property
-    def _lengths(self) -> Tensor:
-        """The number of positions of each cell. The last one may be shorter."""
-        lengths = torch.full(
-            (len(self.work_of_cells),), self.cell, dtype=torch.float64, device="cpu"
-        )
-        if len(lengths):
-            lengths[-1] = self.length - (len(lengths) - 1) * self.cell
-        return lengths
+    def _totals(self) -> Totals:
+        return Totals(self.ranges, self._counts, self.needs, self.cell, self.length)
 
     @cached_property
     def pairs(self) -> Tensor:
@@ -151,8 +128,22 @@ class Plan:
 
         Partial cells are estimated from a sample of pairs. float64 ``[ranks, ranks of keys]``.
         """
-        held = self.held * self._lengths
-        return held @ self.work_of_cells.double() @ held.T / self._mask.full
+        return self._totals.work / self._mask.full
+
+    @property
+    def received(self) -> Tensor:
+        """Tokens whose keys rank r receives from rank o, float64 ``[ranks, ranks]``."""
+        return self._totals.received
+
+    @property
+    def touched(self) -> Tensor:
+        """Tokens of rank r whose queries may keep a key of rank o, float64 ``[ranks, ranks]``."""
+        return self._totals.touched
+
+    @property
+    def launches(self) -> Tensor:
+        """The number of kernels that each rank launches when it has all keys that it needs."""
+        return self._totals.launches
 
     @cached_property
     def needs(self) -> Needs:
@@ -160,31 +151,13 @@ class Plan:
         return Needs(self._counts, self.cell, self.length)
 
     @cached_property
-    def _needed_cells(self) -> tuple[int, ...]:
-        """The cells whose keys each rank needs."""
-        return tuple(map(self.needs.of_all, self.ranges))
-
-    @cached_property
     def needed(self) -> tuple[Ranges, ...]:
         """The ranges of keys that each rank's queries need, including the rank's own keys."""
-        return tuple(map(self.needs.ranges, self._needed_cells))
+        return tuple(map(self.needs.ranges, self._totals.needed_cells))
 
     def _cells_of(self, positions: Range) -> slice:
         """The cells that contain some of the positions."""
         return slice(positions[0] // self.cell, (positions[1] - 1) // self.cell + 1)
-
-    @cached_property
-    def received(self) -> Tensor:
-        """Tokens whose keys rank r receives from rank o, float64 ``[ranks, ranks]``."""
-        cells = len(self.work_of_cells)
-        width = (cells + 7) // 8
-        bits = bytearray(b"".join(each.to_bytes(width, "little") for each in self._needed_cells))
-        if not bits:
-            return torch.zeros(self.ranks, self.ranks, dtype=torch.float64, device="cpu")
-        of_bytes = torch.frombuffer(bits, dtype=torch.uint8).view(self.ranks, width, 1)
-        needed = of_bytes >> torch.arange(8, dtype=torch.uint8, device="cpu") & 1
-        needed = needed.view(self.ranks, -1)[:, :cells].double()
-        return (needed @ (self.held * self._lengths).T).fill_diagonal_(0)
 
     @cached_property
     def keeps_received(self) -> bool:
@@ -221,23 +194,6 @@ class Plan:
         """The work of the busiest rank over the mean."""
         work = self.work
         return float(work.max() / work.mean()) if float(work.sum()) else 1.0
-
-    @cached_property
-    def touched(self) -> Tensor:
-        """Tokens of rank r whose queries may keep a key of rank o, float64 ``[ranks, ranks]``."""
-        keeps = (self.work_of_cells > 0).float() @ (self.held > 0).float().T > 0
-        return (self.held * self._lengths) @ keeps.double()
-
-    @cached_property
-    def launches(self) -> Tensor:
-        """The number of kernels that each rank launches when it has all keys that it needs."""
-        counts = []
-        for ranges, needed in zip(self.ranges, self.needed, strict=True):
-            runs = [self.needs.cells((run,)) for run in needed]
-            of_ranges = [self.needs.of(queries) for queries in ranges]
-            kernels = sum(cells & run != 0 for cells in of_ranges for run in runs)
-            counts.append(max(len(ranges), kernels))
-        return torch.tensor(counts, dtype=torch.float64, device="cpu")
 
     def pairs_of(self, queries: Range) -> float:
         """An estimate of the pairs that these queries keep in a call of the plan's shape."""
@@ -286,16 +242,11 @@ class Plan:
         )
         rank = self.rank if self.rank is None else self.rank // size
         members = range((self.rank or 0) % size, self.ranks, size)
-        found = Plan(
+        return Plan(
             *(self.variant, self._sizes, ranges, self.layout, self._mask, self._counts),
             *(self._decided, self._planned, rank, self.group),
             *(replace(self.machine, ranks_per_node=1), self._of_rank(self.shape), "auto", members),
         )
-        # Sums over the ranks of nodes are faster than these properties' own computation.
-        nodes = len(ranges)
-        found.held = self.held.view(nodes, size, -1).sum(1)
-        found.pairs = self.pairs.view(nodes, size, nodes, size).sum((1, 3))
-        return found
 
     def _of_rank(self, shape: Shape) -> Shape:
         """The sizes of a call between nodes: a rank of a node has its part of the heads."""
@@ -304,11 +255,11 @@ class Plan:
 
     def _between_nodes(self, shape: Shape) -> Prediction:
         """The predicted pass between nodes of the scheme "nodes", by the faster scheme."""
-        found = self._betweens.get(shape)
+        found = self._passes_between_nodes.get(shape)
         if found is None:
             of_rank = self._of_rank(shape)
             both = [self.of_nodes._prediction(scheme, of_rank) for scheme in ("gather", "ring")]
-            found = self._betweens[shape] = min(both, key=lambda each: each.seconds)
+            found = self._passes_between_nodes[shape] = min(both, key=lambda each: each.seconds)
         return found
 
     def scheme_between_nodes(self, shape: Shape) -> str:
@@ -323,10 +274,7 @@ class Plan:
         """
         why = no_nodes(self.machine, self.ranks, shape.kv_heads)
         if why is not None:
-            raise UnsupportedError(
-                f"the scheme is 'nodes', and {why}: pass machine=Machine(ranks_per_node=...) to "
-                "tesela.distributed.plan, or use scheme='auto'"
-            )
+            raise UnsupportedError(f"the scheme is 'nodes', and {why}: use scheme='auto'")
         return self._between_nodes(shape).scheme
 
     def choice(self, shape: Shape | None = None) -> Prediction:
@@ -470,7 +418,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """Two plans have the same digest if and only if ranks can run together with them."""
+        """Two plans have the same digest if they have the same mask, ranges and cells."""
         made = hashlib.sha256()
         constants = self.variant._arguments({})[1]
         made.update(repr((self.variant.text, constants, self._sizes.Sq, self.cell)).encode())
@@ -542,7 +490,8 @@ def plan(
         head_dim_v: the head dimension of values; None: head_dim.
         dtype: the type of q, k and v.
         machine: the figures for predictions, and the number of ranks of a node. None:
-            ``Machine()``, with the ranks of a node that torchrun started (LOCAL_WORLD_SIZE).
+            ``Machine()``, with the ranks of a node that torchrun started (LOCAL_WORLD_SIZE). Pass
+            the machine if nodes have different numbers of ranks: all ranks need the same one.
         cell: the number of tokens of a cell; the plan knows for each cell whether pairs are kept.
             None: an eighth of a rank's tokens, as a multiple of 128 if a rank has many.
         parameters: values of the variant's parameters. Those that decide the mask are required; the

@@ -21,8 +21,8 @@ _EVEN = 1.05
 even layouts, because it knows the work better than the time of sending."""
 
 _NODES_EVEN = 1.01
-"""How uneven a layout counts whose nodes are even, but not its ranks. That suffices for the scheme
-"nodes", and an even layout is better, because it suits the other schemes, too."""
+"""The unevenness that the search notes for a layout with even nodes and uneven ranks. That suffices
+for the scheme "nodes", but a layout with even ranks is preferred, because it suits all schemes."""
 
 _MUCH_BETTER = 0.99
 """A layout replaces a simpler one if its time is below this factor of the other's."""
@@ -87,9 +87,12 @@ def owners_by(
         split = _native.split_cells(counts.sums, counts.needs, owners, groups)
         bandwidth = machine.network_bandwidth if size > 1 else machine.bandwidth(ranks)
         of_work, of_key = seconds_of_work / size, cell * shape.key_bytes / bandwidth / size
-        # In a ring most of the sending runs beside the kernels, so the longer time counts.
+        # In a ring most of the sending runs beside the kernels, so the longer time counts. Between
+        # nodes less is sent, and gathering is mostly faster, so both times count.
+        both = sum if size > 1 else max
         seconds = max(
-            max(load * of_work, keys * of_key) + runs * machine.launch for load, keys, runs in split
+            both((load * of_work, keys * of_key)) + runs * machine.launch
+            for load, keys, runs in split
         )
         if size > 1:
             seconds += exchange_seconds(machine, shape, cells * cell // ranks)
@@ -111,10 +114,11 @@ def owners_by(
         owners = make()
         uneven, seconds = grade(owners, 1)
         if has_nodes:
-            of_nodes = grade(owners, machine.ranks_per_node)
-            if of_nodes[0] == 1:
-                is_nodes = scheme == "nodes" or uneven > 1
-                seconds = of_nodes[1] if is_nodes else min(seconds, of_nodes[1])
+            nodes_uneven, nodes_seconds = grade(owners, machine.ranks_per_node)
+            if scheme == "nodes":
+                uneven, seconds = nodes_uneven, nodes_seconds
+            elif nodes_uneven == 1:
+                seconds = min(seconds, nodes_seconds) if uneven == 1 else nodes_seconds
                 uneven = min(uneven, _NODES_EVEN)
         if best is None or (uneven, seconds) < (best[0], best[1] * _MUCH_BETTER):
             best = uneven, seconds, name, owners

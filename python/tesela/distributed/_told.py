@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from tesela.distributed import _layout as layouts
@@ -23,11 +24,13 @@ def told(plan: Plan) -> str:
     empty = int((plan.pairs == 0).sum())
     link = plan.received * plan.shape.key_bytes
     fastest = plan.choice()
+    by_nodes = fastest.scheme == "nodes"
+    busiest = plan.of_nodes.imbalance if by_nodes else plan.imbalance
     lines = [
         f"{plan.variant.name}: {plan.length:,} tokens on {plan.ranks} ranks, {plan.layout}",
         f"  tokens      {_span(held)} a rank, in {_span(counts)} ranges",
         f"  work        {float(work.sum()):,.0f} tiles of {TILE} x {TILE}, of all heads; the "
-        f"busiest rank has {plan.imbalance:.3f} of the mean",
+        f"busiest {'node' if by_nodes else 'rank'} has {busiest:.3f} of the mean",
         f"  pairs       {empty:,} of {plan.ranks**2:,} pairs of ranks are empty",
         f"  keys        a rank receives {_span(plan.received.sum(1).int().tolist())} tokens; "
         f"the busiest link carries {_bytes(float(link.max()) if link.numel() else 0.0)}",
@@ -36,7 +39,7 @@ def told(plan: Plan) -> str:
         f"{plan.shape.head_dim}; a model, not a measurement)",
     ]
     for each in plan.predictions():
-        time = "cannot be" if each.efficiency == 0 else f"{each.seconds * 1e3:.3g} ms"
+        time = f"{each.seconds * 1e3:.3g} ms" if isfinite(each.seconds) else "cannot be"
         lines.append(f"    {each.scheme:<8}  {time}: {each.why}")
     if plan.ranks <= 16:
         lines.append("  rank   tokens  tiles kept  receives")
