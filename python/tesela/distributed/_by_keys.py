@@ -211,14 +211,9 @@ class ByKeys:
             for each in step.launches:
                 rows = (slice(None), slice(None), each.queries)
                 is_first = each.group not in partials
+                part = self._part(call, each)
                 of_part, lse_of_part = forward(
-                    *(
-                        call,
-                        self._part(call, each),
-                        q[rows],
-                        keys[:, :, each.keys],
-                        values[:, :, each.keys],
-                    ),
+                    *(call, part, q[rows], keys[:, :, each.keys], values[:, :, each.keys]),
                     out[rows] if is_first else None,
                 )
                 if is_first:

@@ -58,8 +58,9 @@ class HeadExchange:
             packed = torch.cat([part.reshape(-1) for part in parts])
             sends.append(packed)
             size = sum(_row(x) // self.ranks for x in tensors)
-            came.append(packed.new_empty(size * self._held[other]))
-        flat_of = self._exchanged(sends, came)
+            is_own = other == self.number
+            came.append(packed if is_own else packed.new_empty(size * self._held[other]))
+        self._exchange(sends, came)
         whole = [
             x.new_empty((x.shape[0], x.shape[1] // self.ranks, self._tokens, *x.shape[3:]))
             for x in tensors
@@ -68,7 +69,7 @@ class HeadExchange:
             begin = 0
             for x, to in zip(tensors, whole, strict=True):
                 shape = (x.shape[0], x.shape[1] // self.ranks, self._held[other], *x.shape[3:])
-                part = flat_of[other][begin : begin + prod(shape)].view(shape)
+                part = came[other][begin : begin + prod(shape)].view(shape)
                 begin += prod(shape)
                 first = 0
                 for place in self._places[other]:
@@ -87,27 +88,27 @@ class HeadExchange:
                 for x in tensors
                 if self._places[other]
             ]
-            sends.append(torch.cat(parts) if parts else tensors[0].new_empty(0))
-            came.append(tensors[0].new_empty(sum(sizes)))
-        flat_of = self._exchanged(sends, came)
+            packed = torch.cat(parts) if parts else tensors[0].new_empty(0)
+            sends.append(packed)
+            came.append(packed if other == self.number else packed.new_empty(sum(sizes)))
+        self._exchange(sends, came)
         found = []
         begin = 0
         for x, size in zip(tensors, sizes, strict=True):
             shape = (*x.shape[:2], self.held, *x.shape[3:])
-            parts = [flat[begin : begin + size].view(shape) for flat in flat_of]
+            parts = [flat[begin : begin + size].view(shape) for flat in came]
             found.append(torch.cat(parts, 1))
             begin += size
         return found
 
-    def _exchanged(self, sends: list[Tensor], came: list[Tensor]) -> list[Tensor]:
-        """Sends a tensor to each rank and receives one from each; its own tensor is not sent."""
+    def _exchange(self, sends: list[Tensor], came: list[Tensor]) -> None:
+        """Sends a tensor to each other rank, and waits for one of each."""
         others = [other for other in range(self.ranks) if other != self.number]
 
         def messages(tensors: list[Tensor]) -> list[Message]:
             return [(self._members[other], tensors[other]) for other in others]
 
         exchange(self._plan, messages(sends), messages(came)).wait()
-        return [sends[i] if i == self.number else came[i] for i in range(self.ranks)]
 
 
 def _row(x: Tensor) -> int:

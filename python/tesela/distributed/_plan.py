@@ -558,7 +558,7 @@ def plan(
 
 def _machine_of(group: Any) -> Machine:
     """The default machine, with the size of the nodes on which the group's processes run."""
-    group_ranks = dist.get_process_group_ranks(group)
+    group_ranks = dist.get_process_group_ranks(dist.group.WORLD if group is None else group)
     size = ranks_per_node(group_ranks, os.environ.get("LOCAL_WORLD_SIZE"))
     return Machine() if size is None else Machine(ranks_per_node=size)
 
