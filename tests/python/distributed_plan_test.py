@@ -536,6 +536,10 @@ def test_refused() -> None:
         plan("documents", length=10, ranks=2)
     with pytest.raises(tesela.InvalidArgumentError, match=r"'id' has the shape \(1, 9\)"):
         plan("documents", length=10, ranks=2, id=torch.zeros(1, 9, dtype=torch.int32))
+    with pytest.raises(tesela.InvalidArgumentError, match=r"with 2 axes: \[B, Sk\] of"):
+        plan("documents", length=10, ranks=2, id=torch.zeros(10, dtype=torch.int32))
+    with pytest.raises(tesela.InvalidArgumentError, match=r"'id' is torch\.float32, and"):
+        plan("documents", length=10, ranks=2, id=torch.zeros(1, 10))
     with pytest.raises(tesela.InvalidArgumentError, match="there is no process group"):
         plan("causal", length=10)
     with pytest.raises(tesela.InvalidArgumentError, match="the layout is 'zag'"):

@@ -17,7 +17,7 @@ from torch import Tensor
 from tesela import _native
 from tesela._errors import InvalidArgumentError
 from tesela._variant import Variant
-from tesela.distributed._positions import Sizes, extent_of
+from tesela.distributed._positions import TYPES, Sizes, extent_of
 
 _CELLS: Final = 512
 """Cells along an axis if each rank gets eight: they are counted in some milliseconds."""
@@ -132,18 +132,9 @@ class CellMask:
             for text in parameter.shape:
                 extent = extent_of(text, sizes)
                 shape.append(bound.setdefault(text, 1) if extent is None else extent)
-            one = torch.zeros((), dtype=_TYPES[parameter.type], device="cpu")
+            one = torch.zeros((), dtype=TYPES[parameter.type][0], device="cpu")
             given[parameter.name] = one.expand(shape)
         return given
-
-
-_TYPES: Final = {
-    "f32": torch.float32,
-    "f16": torch.float16,
-    "bf16": torch.bfloat16,
-    "i32": torch.int32,
-    "bool": torch.bool,
-}
 
 
 def _missing(variant: Variant, name: str) -> str:

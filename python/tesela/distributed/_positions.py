@@ -35,6 +35,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+import torch
 from torch import Tensor
 
 from tesela._errors import InvalidArgumentError
@@ -48,6 +49,15 @@ _INDICES: Final = ("q", "k", "h", "hkv")
 _EXTENTS: Final = ("Sq", "Sk", "H", "Hkv")
 _STATEMENTS: Final = ("mask", "score", "sink", "let", "exact")
 _LENGTHS: Final = {"q": "Sq", "k": "Sk"}
+TYPES: Final = {
+    "f32": (torch.float32,),
+    "f16": (torch.float16,),
+    "bf16": (torch.bfloat16,),
+    "i32": (torch.int32, torch.int64),
+    "bool": (torch.bool, torch.uint8),
+}
+"""The types of tensors that a launch accepts for each type of the language, its own first."""
+
 _VIEWED: Final = ("i32", "bool")
 """Types of captured tensors that may be views: they have no gradient, which would have to be put
 together from the views' gradients."""
@@ -154,9 +164,10 @@ class Placed:
         return "sink" in self._names
 
     def check_captures(self, values: Mapping[str, Any], sizes: Sizes) -> None:
-        """Raises if a captured tensor does not have the shape for the whole call.
+        """Raises if a captured tensor does not have the type or the shape for the whole call.
 
-        A launch cannot check this, because it only knows the part.
+        A launch cannot check the shape, because it only knows the part. It also checks the type,
+        but then other ranks are already waiting for messages.
         """
         for parameter in self.whole.parameters:
             tensor = values.get(parameter.name)
@@ -164,7 +175,16 @@ class Placed:
                 continue
             shape = tuple(tensor.shape)
             if len(shape) != len(parameter.shape):
-                continue  # the launch reports it
+                raise InvalidArgumentError(
+                    f"the captured tensor '{parameter.name}' has the shape {shape}, and it is "
+                    f"declared with {len(parameter.shape)} axes: "
+                    f"[{', '.join(parameter.shape)}] of the whole sequence"
+                )
+            if isinstance(tensor, Tensor) and tensor.dtype not in TYPES[parameter.type]:
+                raise InvalidArgumentError(
+                    f"the captured tensor '{parameter.name}' is {tensor.dtype}, and it is declared "
+                    f"{parameter.type}: convert it"
+                )
             for axis, text in enumerate(parameter.shape):
                 expected = extent_of(text, sizes)
                 if expected is not None and shape[axis] != expected:
