@@ -82,8 +82,8 @@ public:
     PyObject *value;
     for (Py_ssize_t place = 0; PyDict_Next(dictionary, &place, nullptr, &value);)
       if (isTensor(value))
-        if (int requires_ = requiresGrad(value))
-          return requires_;
+        if (int answer = requiresGrad(value))
+          return answer;
     return 0;
   }
 
@@ -129,11 +129,11 @@ Besides lookAt(const Framework &framework, const CallArguments &given, PyObject 
   if (hasGradients <= 0)
     return hasGradients < 0 ? Besides::Raised : Besides::Nothing;
   for (int i = 0; i < count; ++i)
-    if (int requires_ = looks.requiresGrad(tensors[i]))
-      return requires_ < 0 ? Besides::Raised : Besides::Rules;
+    if (int answer = looks.requiresGrad(tensors[i]))
+      return answer < 0 ? Besides::Raised : Besides::Rules;
   for (PyObject *dictionary : dictionaries)
-    if (int requires_ = looks.valueRequiresGrad(dictionary))
-      return requires_ < 0 ? Besides::Raised : Besides::Rules;
+    if (int answer = looks.valueRequiresGrad(dictionary))
+      return answer < 0 ? Besides::Raised : Besides::Rules;
   return Besides::Nothing;
 }
 

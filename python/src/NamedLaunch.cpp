@@ -105,7 +105,8 @@ private:
   tesela_named_extent extents[mostExtents];
   Values values;
 
-  void place(std::string_view name, tesela_tensor &tensor, bool isBshd) {
+  void place(const char *text, tesela_tensor &tensor, bool isBshd) {
+    std::string_view name = text;
     bool isOfRows = name == "lse", isNew = name == "k_new" || name == "v_new",
          isOfHeads = name == "o_parts" || isNew;
     const tesela_tensor **member = name == "q"   ? &given.q
@@ -121,7 +122,7 @@ private:
     if (member)
       *member = &tensor;
     else
-      named[given.tensor_count++] = {name.data(), &tensor};
+      named[given.tensor_count++] = {text, &tensor};
   }
 };
 

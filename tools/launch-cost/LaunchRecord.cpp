@@ -99,10 +99,9 @@ private:
   LaunchRecord &record;
 };
 
-Result<std::unique_ptr<LaunchRecord>> LaunchRecord::create(std::shared_ptr<const Backend> backend,
-                                                           const Artifact &artifact,
-                                                           const LaunchArguments &arguments,
-                                                           CUstream_st *stream) {
+Result<std::unique_ptr<LaunchRecord>>
+LaunchRecord::create(const std::shared_ptr<const Backend> &backend, const Artifact &artifact,
+                     const LaunchArguments &arguments, CUstream_st *stream) {
   auto record = std::unique_ptr<LaunchRecord>(new LaunchRecord);
   Result<const cuda::DriverApi *> api = cuda::driver();
   if (!api)

@@ -22,7 +22,7 @@ namespace tesela {
 class LaunchRecord {
 public:
   /// Launches `artifact` once with `arguments`, and records what the driver is given.
-  static Result<std::unique_ptr<LaunchRecord>> create(std::shared_ptr<const Backend> backend,
+  static Result<std::unique_ptr<LaunchRecord>> create(const std::shared_ptr<const Backend> &backend,
                                                       const Artifact &artifact,
                                                       const LaunchArguments &arguments,
                                                       CUstream_st *stream);
