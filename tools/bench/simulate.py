@@ -53,7 +53,7 @@ class Simulation:
     """
 
     def __init__(self, plan, links: Links, forward: float, backward: float, heads: float = 1.0) -> None:
-        self.plan, self.links, self.share = plan, links, heads
+        self.plan, self.links = plan, links
         self.seconds = forward, backward
         self.forward_seconds, self.backward_seconds = forward * heads, backward * heads
         self.key_bytes, self.query_bytes = KEY_BYTES * heads, QUERY_BYTES * heads

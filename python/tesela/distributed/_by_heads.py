@@ -17,7 +17,7 @@ from torch import Tensor
 from tesela._errors import UnsupportedError
 from tesela.distributed._by_keys import ByKeys
 from tesela.distributed._head_exchange import HeadExchange
-from tesela.distributed._kernels import Gradients, backward, finished_values, forward
+from tesela.distributed._kernels import Gradients, Scheme, backward, forward
 from tesela.distributed._positions import Part
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tesela.distributed._plan import Plan
 
 
-class _Whole:
+class _Whole(Scheme):
     """One kernel over all tokens of this rank's heads."""
 
     def __init__(self, share: tuple[int, int]) -> None:
@@ -50,7 +50,7 @@ class _Whole:
         is_needed: bool,
         sums: Gradients,
     ) -> list[Tensor | None]:
-        """See ``ByKeys.gradients``."""
+        """See ``Scheme.gradients``."""
         q, k, v, out, lse = kept
         assert grad is not None
         dense = (grad, q, k, v, out, lse, grad_of_lse)
@@ -58,7 +58,7 @@ class _Whole:
         return [None] * 3 if found is None else list(found)
 
 
-class ByHeads:
+class ByHeads(Scheme):
     """The passes of one rank over its part of the heads."""
 
     def __init__(self, plan: Plan, scheme: str, between: str | None = None) -> None:
@@ -71,18 +71,17 @@ class ByHeads:
         """
         self._plan, self._scheme = plan, scheme
         rank = plan._own_rank()
-        # _has: which ranks launch kernels.
         if between is None:
             self._exchange = HeadExchange(plan, range(plan.ranks), ((0, plan.length),))
             self._within: _Whole | ByKeys = _Whole((rank, plan.ranks))
-            self._has = [True] * plan.ranks
+            self.has = [True] * plan.ranks
         else:
             nodes, size = plan.of_nodes, plan.machine.ranks_per_node
             node = rank // size
             members = range(node * size, (node + 1) * size)
             self._exchange = HeadExchange(plan, members, nodes.ranges[node])
             self._within = ByKeys(nodes, between, (rank % size, size))
-            self._has = [len(nodes.ranges[each // size]) > 0 for each in range(plan.ranks)]
+            self.has = [len(nodes.ranges[each // size]) > 0 for each in range(plan.ranks)]
 
     def check(self, kv_heads: int, drops: bool) -> None:
         """Raises if there is dropout, or the heads cannot be divided among the ranks."""
@@ -110,15 +109,16 @@ class ByHeads:
         """The tensors for the backward pass, from the parts of the ranks."""
         return (*self._exchange.to_heads([q, k, v, out]), *self._exchange.to_heads([lse]))
 
-    def backward(
+    def gradients(
         self,
         call: Call,
         kept: tuple[Tensor, ...],
         grad: Tensor | None,
         grad_of_lse: Tensor | None,
         is_needed: bool,
-    ) -> tuple[list[Tensor | None], list[Tensor]]:
-        """The gradients of q, k and v, and those of the trained parameters."""
+        sums: Gradients,
+    ) -> list[Tensor | None]:
+        """See ``Scheme.gradients``."""
         out, lse = kept[3:5]
         held = self._exchange.held
         if grad is None:
@@ -128,10 +128,6 @@ class ByHeads:
             # Another rank may have a gradient and send it.
             grad_of_lse = lse.new_zeros((out.shape[0], call.sizes.H, held))
         of_lse = None if grad_of_lse is None else self._exchange.to_heads([grad_of_lse])[0]
-        sums = Gradients(call)
         found = self._within.gradients(call, kept, whole, of_lse, is_needed, sums)
         given = [each for each in found if each is not None]
-        gradients: list[Tensor | None] = [None] * 3
-        if given:
-            gradients = list(self._exchange.to_tokens(given))
-        return gradients, finished_values(call, sums, self._has)
+        return list(self._exchange.to_tokens(given)) if given else [None] * 3

@@ -19,7 +19,7 @@ from torch import Tensor
 from tesela._errors import UnsupportedError
 from tesela.distributed import _layout as layouts
 from tesela.distributed._exchange import Message, Pending, exchange
-from tesela.distributed._kernels import Dense, Gradients, backward, finished_values, forward
+from tesela.distributed._kernels import Dense, Gradients, Scheme, backward, forward
 from tesela.distributed._key_gradients import Part as KeyPart
 from tesela.distributed._key_gradients import Sums, Targets
 from tesela.distributed._layout import SQUARE
@@ -156,7 +156,7 @@ def _unpacked(flat: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     return flat[:cut].view(shapes[0]), flat[cut:].view(shapes[1])
 
 
-class ByKeys:
+class ByKeys(Scheme):
     """The passes of one rank, step by step."""
 
     def __init__(self, plan: Plan, scheme: str, share: tuple[int, int] = (0, 1)) -> None:
@@ -169,6 +169,7 @@ class ByKeys:
         """
         self._plan = plan
         self._share = share
+        self.has = [len(each) > 0 for each in plan.ranges]
         self._steps = plan.steps(scheme)
         self._keeps = scheme == "gather" and plan.keeps_received
 
@@ -247,20 +248,6 @@ class ByKeys:
         """
         return (*(_readable(each) for each in (q, k, v)), out, lse)
 
-    def backward(
-        self,
-        call: Call,
-        kept: tuple[Tensor, ...],
-        grad: Tensor | None,
-        grad_of_lse: Tensor | None,
-        is_needed: bool,
-    ) -> tuple[list[Tensor | None], list[Tensor]]:
-        """The gradients of q, k and v, and those of the trained parameters."""
-        sums = Gradients(call)
-        found = self.gradients(call, kept, grad, grad_of_lse, is_needed, sums)
-        has = [len(each) > 0 for each in self._plan.ranges]
-        return found, finished_values(call, sums, has)
-
     def gradients(
         self,
         call: Call,
@@ -270,7 +257,7 @@ class ByKeys:
         is_needed: bool,
         sums: Gradients,
     ) -> list[Tensor | None]:
-        """The gradients of q, k and v. Adds those of the trained parameters to ``sums``."""
+        """See ``Scheme.gradients``."""
         q, k, v, out, lse = kept[:_DENSE]
         came = kept[_DENSE + 1 :] if len(kept) > _DENSE else None
         if grad is None:

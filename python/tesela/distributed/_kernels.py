@@ -92,6 +92,50 @@ def backward(
     return gradients
 
 
+class Scheme:
+    """How the ranks of a call come to their results. Subclasses compute the passes of one rank.
+
+    Attributes:
+        has: which ranks of the group launch kernels.
+    """
+
+    has: Sequence[bool]
+
+    def gradients(
+        self,
+        call: Call,
+        kept: tuple[Tensor, ...],
+        grad: Tensor | None,
+        grad_of_lse: Tensor | None,
+        is_needed: bool,
+        sums: Gradients,
+    ) -> list[Tensor | None]:
+        """The gradients of q, k and v. Adds those of the trained parameters to ``sums``.
+
+        Args:
+            call: the call.
+            kept: the tensors that the forward pass kept.
+            grad: the gradient of this rank's result; None: zeros.
+            grad_of_lse: the gradient of its logarithms, or None.
+            is_needed: whether gradients of q, k or v are needed.
+            sums: the sums of the parameters' gradients.
+        """
+        raise NotImplementedError
+
+    def backward(
+        self,
+        call: Call,
+        kept: tuple[Tensor, ...],
+        grad: Tensor | None,
+        grad_of_lse: Tensor | None,
+        is_needed: bool,
+    ) -> tuple[list[Tensor | None], list[Tensor]]:
+        """The gradients of q, k and v, and those of the trained parameters. See ``gradients``."""
+        sums = Gradients(call)
+        found = self.gradients(call, kept, grad, grad_of_lse, is_needed, sums)
+        return found, finished_values(call, sums, self.has)
+
+
 def finished_values(call: Call, sums: Gradients, has: Sequence[bool]) -> list[Tensor]:
     """The gradients of parameters, summed over ranks if asked for. All ranks must call it.
 
