@@ -250,7 +250,9 @@ static LogicalResult verifyMessage(Operation *op, ChannelType channel, size_t co
 LogicalResult SendOp::verify() {
   if (failed(verifySender(*this)))
     return failure();
-  return verifyMessage(*this, getChannel().getType(), getValues().size());
+  bool hasStage = llvm::any_of(getChannel().getUsers(), llvm::IsaPred<FillOp>);
+  return hasStage ? verifyCarries(*this, getChannel().getType(), getValues().size())
+                  : verifyMessage(*this, getChannel().getType(), getValues().size());
 }
 
 LogicalResult ReceiveOp::verify() {

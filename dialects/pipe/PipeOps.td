@@ -262,8 +262,13 @@ def Pipe_PublishOp : Pipe_Op<"publish", [MemoryEffects<[MemRead, MemWrite]>]> {
 
 def Pipe_SendOp : Pipe_Op<"send", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the producer or the finder hands numbers to other roles as use n of a channel";
+  let description = [{
+    If a `pipe.fill` uses the channel as well, this use's stage is handed over as it is, with anything in it.
+
+    Example: `pipe.send %first, %head to %items[%use] : !pipe.channel<2 words = 2>`
+  }];
   let arguments = (ins Variadic<I32>:$values, Pipe_ChannelType:$channel, I32:$use);
-  let assemblyFormat = "$values `to` $channel `[` $use `]` attr-dict `:` type($channel)";
+  let assemblyFormat = "($values^)? `to` $channel `[` $use `]` attr-dict `:` type($channel)";
   let hasVerifier = 1;
 }
 

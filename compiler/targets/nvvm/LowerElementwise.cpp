@@ -15,7 +15,8 @@ namespace tesela::nvvm {
 
 void KernelLowering::lowerConstant(tile::ConstantOp op) {
   auto type = cast<tile::TileType>(op.getType());
-  Value value = number(op.getValue().convertToFloat());
+  bool isFloat = llvm::all_of(typesOf(type), [](Type each) { return each.isF32(); });
+  Value value = isFloat ? number(op.getValue().convertToFloat()) : ptx().opaque(constant(0));
   auto rows = dyn_cast<pipe::RowsAttr>(type.getEncoding());
   bool isNeutral = op.getValue().isZero() || op.getValue().isInfinity(); // of sums, of maxima
   if (rows && rows.getShares() && !isNeutral) {

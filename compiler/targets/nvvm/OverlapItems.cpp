@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "analysis/UsedValues.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -19,6 +20,7 @@ namespace {
 
 /// A role's program for one work item: a head, a loop, and behind it a tail, which handles what the
 /// loop's last iteration left to do. `early`, `late` and `rest` divide the loop and the tail.
+/// `late` uses the last stage of a channel: the producer fills it, and the consumers read it.
 struct Item {
   Item(scf::WhileOp items, scf::ForOp loop) : items(items), loop(loop) {}
 
@@ -28,6 +30,7 @@ struct Item {
   SmallVector<Operation *> late;  ///< ops that run behind the next item's head, or beside it
   SmallVector<Operation *> rest;  ///< ops that run after both
   tile::DotOp first, last;        ///< of the consumers: the products of the head and of `late`
+  Value lastUse;                  ///< in `late`: the number of that stage's use
   llvm::SetVector<Value> carried; ///< values of the head that are needed behind it
   llvm::SmallPtrSet<Operation *, 16> remade; ///< ops of the head that are repeated behind it
   llvm::DenseMap<Operation *, bool> ofAll;   ///< of the head: same for all items?
@@ -91,6 +94,72 @@ bool collect(Item &item, Value value) {
          llvm::all_of(op->getOperands(), [&](Value operand) { return collect(item, operand); });
 }
 
+/// The zero of a type in registers: of a number or of a tile of numbers.
+Value zeroOf(OpBuilder &builder, Location loc, Type type) {
+  auto tile = dyn_cast<tile::TileType>(type);
+  if (!tile)
+    return arith::ConstantOp::create(builder, loc, builder.getZeroAttr(type));
+  return tile::ConstantOp::create(builder, loc, type, builder.getF32FloatAttr(0));
+}
+
+/// Whether `zeroOf` can make it: tiles of truth values have no constants.
+bool hasZero(Type type) {
+  auto tile = dyn_cast<tile::TileType>(type);
+  return !tile || !tile.getElementType().isInteger(1);
+}
+
+/// Which argument of the loop over items counts a channel's uses, of which `use` is the number of
+/// one; nothing if there is none, or if it does not begin with 0.
+std::optional<unsigned> countOf(scf::WhileOp items, Value use) {
+  for (;;) {
+    auto argument = dyn_cast<BlockArgument>(use);
+    if (auto loop = use.getDefiningOp<scf::ForOp>())
+      use = loop.getInitArgs()[cast<OpResult>(use).getResultNumber()];
+    else if (auto outer =
+                 argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+             outer && argument != outer.getInductionVar())
+      use = outer.getTiedLoopInit(argument)->get();
+    else
+      break;
+  }
+  auto ofItem = dyn_cast<BlockArgument>(use);
+  if (!ofItem || ofItem.getOwner() != items.getAfterBody())
+    return std::nullopt;
+  auto argument = dyn_cast<BlockArgument>(items.getConditionOp().getArgs()[ofItem.getArgNumber()]);
+  if (!argument || argument.getOwner() != items.getBeforeBody() ||
+      !matchPattern(items.getInits()[argument.getArgNumber()], m_Zero()))
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+/// Whether the loop over items can begin with an item that does not exist: the next item's counts
+/// follow from where the loop began, and each value that is carried has a zero.
+bool canBeginWithNone(Item &item) {
+  std::optional<unsigned> counted = countOf(item.items, item.lastUse);
+  auto isKnown = [&](auto each) {
+    auto [index, yielded] = each;
+    Operation *op = yielded.getDefiningOp();
+    if (index == counted) {
+      auto next = dyn_cast_or_null<arith::AddIOp>(op);
+      return next && next.getLhs() == item.lastUse && matchPattern(next.getRhs(), m_One());
+    }
+    if (op != item.loop)
+      return item.isInHead(yielded) || isa_and_nonnull<pipe::NextItemOp>(op);
+    Value start = item.loop.getInitArgs()[cast<OpResult>(yielded).getResultNumber()];
+    return item.carried.contains(start) && matchPattern(item.items.getInits()[index], m_Zero());
+  };
+  auto fitsBranch = [&](Operation *op) { // emitIfExists knows its results without an item
+    return llvm::all_of(op->getResults(), [&](Value result) {
+      return llvm::is_contained(item.items.getYieldOp().getOperands(), result);
+    });
+  };
+  for (Operation *op : item.early)
+    if (op != item.loop && !isRepeatable(op) && !fitsBranch(op))
+      return false;
+  return counted && llvm::all_of(llvm::enumerate(item.items.getYieldOp().getOperands()), isKnown) &&
+         llvm::all_of(item.carried, [](Value value) { return hasZero(value.getType()); });
+}
+
 /// Whether all values that are needed behind the head can be carried or repeated, and all values
 /// that the next item's head needs are known before `late`.
 bool findCarried(Item &item) {
@@ -104,7 +173,7 @@ bool findCarried(Item &item) {
   for (Value value : item.items.getYieldOp().getOperands())
     if (Operation *op = value.getDefiningOp())
       isPossible &= !llvm::is_contained(item.late, op) && !llvm::is_contained(item.rest, op);
-  return isPossible && item.items->use_empty();
+  return isPossible && item.items->use_empty() && canBeginWithNone(item);
 }
 
 /// The item's only loop that contains an `Op`; null if there is none or more than one.
@@ -127,13 +196,19 @@ std::optional<Item> findProducers(scf::WhileOp items) {
   if (!item.loop)
     return std::nullopt;
   item.early.push_back(item.loop);
-  for (Operation &op : item.tail())
-    if (isa<pipe::AcquireOp, pipe::FillOp>(op))
+  for (Operation &op : item.tail()) {
+    bool isLate = isa<pipe::AcquireOp>(op) ? item.late.empty()
+                                           : isa<pipe::FillOp>(op) && item.late.size() == 1;
+    if (isLate)
       item.late.push_back(&op);
     else if (isRepeatable(&op) || isa<pipe::NextItemOp, pipe::ReceiveOp>(op))
       item.early.push_back(&op);
     else
       return std::nullopt;
+  }
+  if (item.late.size() != 2)
+    return std::nullopt;
+  item.lastUse = cast<pipe::AcquireOp>(item.late.front()).getUse();
   return findCarried(item) ? std::optional(std::move(item)) : std::nullopt;
 }
 
@@ -162,6 +237,8 @@ std::optional<Item> findConsumers(scf::WhileOp items) {
     isReleased |= release && await && release.getChannel() == await.getChannel();
   }
   bool isInPlace = isReleased && llvm::is_contained(item.late, item.last);
+  if (await)
+    item.lastUse = await.getUse();
   // Outside of `late`, only the product's result may be used.
   for (Operation *op : item.late)
     for (Operation *user : op->getUsers())
@@ -175,12 +252,62 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
     // If the next item's queries were not loaded ahead, the first product would wait for them.
     if (!schedule || !schedule->overlap || schedule->queryStages < 2)
       return;
-    for (auto roles : getOperation().getBodyBlock().getOps<pipe::RolesOp>())
-      for (Region *role : {&roles.getProducer(), &roles.getConsumers()})
-        for (auto items : llvm::to_vector(role->front().getOps<scf::WhileOp>()))
-          if (std::optional<Item> item =
-                  role == &roles.getProducer() ? findProducers(items) : findConsumers(items))
-            overlap(*item);
+    for (auto roles : getOperation().getBodyBlock().getOps<pipe::RolesOp>()) {
+      scf::WhileOp ofProducer = findItems(roles.getProducer()),
+                   ofConsumers = findItems(roles.getConsumers());
+      if (!ofProducer || !ofConsumers)
+        continue;
+      std::optional<Item> consumers = findConsumers(ofConsumers);
+      if (!consumers)
+        continue;
+      pipe::AcquireOp filled = firstFill(ofProducer, consumers->last);
+      std::optional<unsigned> count = filled ? countOf(ofProducer, filled.getUse()) : std::nullopt;
+      if (!count)
+        continue;
+      std::optional<Item> producer = findProducers(ofProducer);
+      if (producer && nvvm::useOf(producer->late.front()).first != filled.getChannel())
+        producer.reset();
+      sendNothing(ofProducer, filled.getChannel());
+      if (producer)
+        overlap(*producer);
+      else
+        ofProducer.getInitsMutable()[*count].assign(one(ofProducer));
+      overlap(*consumers);
+    }
+  }
+
+  /// The role's loop over items; null if it has none.
+  static scf::WhileOp findItems(Region &role) {
+    auto loops = role.front().getOps<scf::WhileOp>();
+    return loops.empty() ? scf::WhileOp() : *loops.begin();
+  }
+
+  /// The first use of the channel that brings the right operand of `product`.
+  static pipe::AcquireOp firstFill(scf::WhileOp items, tile::DotOp product) {
+    auto slot = product.getB().getDefiningOp<pipe::SlotOp>();
+    pipe::AcquireOp found;
+    items.getAfter().walk([&](pipe::FillOp fill) {
+      if (!slot || fill.getBuffer() != slot.getBuffer())
+        return WalkResult::advance();
+      found = dyn_cast_or_null<pipe::AcquireOp>(fill->getPrevNode());
+      return WalkResult::interrupt();
+    });
+    return found;
+  }
+
+  static Value one(Operation *before) {
+    OpBuilder builder(before);
+    return arith::ConstantIntOp::create(builder, before->getLoc(), 1, 32);
+  }
+
+  /// Hands over the channel's first stage with anything in it, for the item that does not exist.
+  static void sendNothing(scf::WhileOp items, Value channel) {
+    OpBuilder builder(items);
+    Location loc = items.getLoc();
+    Value none = arith::ConstantIntOp::create(builder, loc, 0, 32);
+    SmallVector<Value> numbers(cast<pipe::ChannelType>(channel.getType()).getWords(), none);
+    pipe::AcquireOp::create(builder, loc, channel, none, /*part=*/0);
+    pipe::SendOp::create(builder, loc, numbers, channel, none);
   }
 
   static void cloneAll(OpBuilder &builder, ArrayRef<Operation *> ops, IRMapping &mapping) {
@@ -253,22 +380,66 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
     return sum;
   }
 
+  /// Clones what the item does before the next one's head. An item that does not exist has a loop
+  /// without iterations.
+  static void emitEarly(OpBuilder &builder, Item &item, Value exists, IRMapping &current) {
+    Location loc = item.loop.getLoc();
+    for (Operation *op : item.early) {
+      if (op == item.loop) {
+        Value low = current.lookupOrDefault(item.loop.getLowerBound()),
+              high = current.lookupOrDefault(item.loop.getUpperBound());
+        auto loop = cast<scf::ForOp>(builder.clone(*op, current));
+        OpBuilder before(loop);
+        loop.getUpperBoundMutable().assign(arith::SelectOp::create(before, loc, exists, high, low));
+      } else if (isRepeatable(op)) {
+        builder.clone(*op, current);
+      } else {
+        emitIfExists(builder, item, op, exists, current);
+      }
+    }
+  }
+
+  /// Clones `op` into a branch. Without an item its results are what the loop over items began
+  /// with.
+  static void emitIfExists(OpBuilder &builder, Item &item, Operation *op, Value exists,
+                           IRMapping &current) {
+    Location loc = op->getLoc();
+    bool hasResults = op->getNumResults() > 0;
+    auto branch = scf::IfOp::create(builder, loc, op->getResultTypes(), exists, hasResults);
+    OpBuilder then = OpBuilder::atBlockBegin(branch.thenBlock());
+    Operation *copy = then.clone(*op, current);
+    if (!hasResults)
+      return;
+    scf::YieldOp::create(then, loc, copy->getResults());
+    scf::YieldOp onward = item.items.getYieldOp();
+    SmallVector<Value> none;
+    for (Value result : op->getResults()) {
+      auto yielded = llvm::find(onward.getOperands(), result);
+      none.push_back(item.items.getInits()[std::distance(onward.getOperands().begin(), yielded)]);
+    }
+    OpBuilder otherwise = OpBuilder::atBlockBegin(branch.elseBlock());
+    scf::YieldOp::create(otherwise, loc, none);
+    current.map(op->getResults(), branch.getResults());
+  }
+
   static void overlap(Item &item) {
     scf::WhileOp items = item.items;
     scf::ForOp loop = item.loop;
+    scf::YieldOp ofItems = items.getYieldOp();
     Location loc = items.getLoc();
     OpBuilder builder(items);
 
-    // A thread block has at least one item.
-    IRMapping first;
-    SmallVector<Value> start = {takeItem(builder, items, items.getInits(), first)};
-    for (Operation &op : item.head())
-      builder.clone(op, first);
+    // In front of the first item stands one that does not exist.
     ValueRange carried = item.carried.getArrayRef();
-    llvm::append_range(start, lookup(first, carried));
+    SmallVector<Value> start = {arith::ConstantIntOp::create(builder, loc, 1, 1),
+                                arith::ConstantIntOp::create(builder, loc, 0, 1)};
+    for (Value value : carried)
+      start.push_back(zeroOf(builder, loc, value.getType()));
+    for (auto [yielded, init] : llvm::zip_equal(ofItems.getOperands(), items.getInits()))
+      if (item.carried.contains(yielded))
+        start[2 + std::distance(item.carried.begin(), llvm::find(item.carried, yielded))] = init;
 
-    SmallVector<Type> given(carried.getTypes()), all = {builder.getI1Type()};
-    llvm::append_range(all, given);
+    SmallVector<Type> all(ValueRange(start).getTypes()), given(llvm::drop_begin(all));
     auto rotated = scf::WhileOp::create(builder, loc, given, start);
     OpBuilder before(builder.getContext()), inside(builder.getContext());
     Block *condition =
@@ -277,16 +448,17 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
                              condition->getArguments().drop_front());
     Block *body = inside.createBlock(&rotated.getAfter(), {}, given,
                                      SmallVector<Location>(given.size(), loc));
+    Value exists = body->getArgument(0);
     IRMapping current;
-    current.map(carried, body->getArguments());
+    current.map(carried, body->getArguments().drop_front());
     for (Operation &op : item.head())
       if (item.remade.contains(&op))
         inside.clone(op, current);
-    cloneAll(inside, item.early, current);
+    emitEarly(inside, item, exists, current);
 
     IRMapping next;
-    Value more = takeItem(inside, items, lookup(current, items.getYieldOp().getOperands()), next);
-    SmallVector<Type> results(given);
+    Value more = takeItem(inside, items, lookup(current, ofItems.getOperands()), next);
+    SmallVector<Type> results(carried.getTypes());
     if (item.last)
       results.push_back(item.last.getType());
     auto branch = scf::IfOp::create(inside, loc, results, more, /*withElseRegion=*/true);
@@ -317,13 +489,13 @@ struct PipeOverlapItems : impl::PipeOverlapItemsBase<PipeOverlapItems> {
       cloneAll(otherwise, item.late, alone);
       yielded.push_back(alone.lookup(item.last.getResult()));
       current.map(item.last.getResult(), branch.getResults().back());
-    } else {
-      cloneAll(inside, item.late, current);
     }
     scf::YieldOp::create(otherwise, loc, yielded);
-    cloneAll(inside, item.rest, current);
-    SmallVector<Value> onward = {more};
-    llvm::append_range(onward, branch.getResults().take_front(given.size()));
+    auto ending = scf::IfOp::create(inside, loc, exists, /*withElseRegion=*/false);
+    OpBuilder real = OpBuilder::atBlockBegin(ending.thenBlock());
+    cloneAll(real, item.last ? item.rest : item.late, current);
+    SmallVector<Value> onward = {more, arith::ConstantIntOp::create(inside, loc, 1, 1)};
+    llvm::append_range(onward, branch.getResults().take_front(carried.size()));
     scf::YieldOp::create(inside, loc, onward);
     items.erase();
   }

@@ -265,45 +265,55 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
     and the beginning of the next. The values that an item's head computes are carried to the next round of the loop over
     items. Constants and values that only name something, such as blocks, are computed again instead.
 
-    A role's uses of each channel keep their order and their number. Only their places between the uses of other channels
-    change, and nothing that the producer waits for is released later than before. `pipe-verify-protocol` runs before
-    this pass, since it reads roles without branches. `pipe-run-roles` runs after it.
+    The first item has no item before it, and ptxas takes a quarter longer for a kernel that has a copy of the head in
+    front of the loop. So the loop begins with an item that does not exist (`%exists` is false): its loop has no
+    iterations, the product beside the first item's head is dropped, and nothing is stored. That product reads a stage of
+    values that the producer hands over with anything in it.
+
+    A role's uses of each channel keep their order. Only their places between the uses of other channels change, and
+    nothing that the producer waits for is released later than before. `pipe-verify-protocol` runs before this pass,
+    since it reads roles without branches. `pipe-run-roles` runs after it.
+
+    The consumers must have the form below. If the producer has another one, it keeps its program, and only hands over
+    the first stage of values.
 
     ```mlir
-    // before
+    // before: the consumers
     scf.while (…) {
       %more, %item = pipe.receive %items
       scf.condition(%more) %item
     } do {
       %S = tile.dot %Q, %K transposed plus %none
       %P = … %S
-      %P1, %O = scf.for … iter_args(%P, %zero)
-      pipe.await %v
+      %P1, %O = scf.for %j = %low to %high iter_args(%P, %zero)
+      pipe.await %v[%n]
       %O1 = tile.dot %P1, %V plus %O
-      pipe.release %v
+      pipe.release %v[%n]
       … %O1                                   // the output
-    // after
-    %more, %item = pipe.receive %items
-    %S = tile.dot %Q, %K transposed plus %none
-    %P = … %S
-    scf.while (%more, %item, %P) {
-      scf.condition(%more) %item, %P
+    // after: the producer hands over the stage, and the consumers begin without an item
+    pipe.acquire %v[0]
+    pipe.send to %v[0]
+    scf.while (%more = true, %exists = false, %P = 0) {
+      scf.condition(%more) %exists, %P
     } do {
-      %P1, %O = scf.for … iter_args(%P, %zero)
+      %end = arith.select %exists, %high, %low
+      %P1, %O = scf.for %j = %low to %end iter_args(%P, %zero)
       %more1, %item1 = pipe.receive %items
       %O1, %P2 = scf.if %more1 {
         %s = pipe.dot_start %Q1, %K1 transposed plus %none
-        pipe.await %v
+        pipe.await %v[%n]
         %o = pipe.dot_start %P1, %V plus %O
         %S1 = pipe.dot_wait %s pending 1
         %p = … %S1
         %O1 = pipe.dot_wait %o pending 0
-        pipe.release %v
+        pipe.release %v[%n]
       } else {
         …                                     // the last product alone
       }
-      … %O1
-      scf.yield %more1, %item1, %P2
+      scf.if %exists {
+        … %O1
+      }
+      scf.yield %more1, true, %P2
     ```
   }];
   let dependentDialects = ["::tesela::pipe::PipeDialect", "::mlir::arith::ArithDialect",
@@ -454,7 +464,8 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
     - **R6** The product that a `pipe.dot_wait` gives is not one of the last `pending` products.
 
     A branch on a value that the run does not know may contain reads, but no op on which other roles depend. A branch that
-    is marked `pipe.counted` is taken. A loop that is marked so runs as often as an `scf.for` of unknown bounds.
+    is marked `pipe.counted` is taken. A loop that is marked so runs as often as an `scf.for` of unknown bounds. A loop from
+    `%low` to `arith.select %exists, %high, %low` does not run if `%exists` is known to be false.
 
     ```mlir
     pipe.await %c[%n] : !pipe.channel<2>

@@ -207,10 +207,17 @@ int64_t Run::iterationsOf(Operation *loop) {
 LogicalResult Run::run(scf::ForOp loop) {
   Number low = valueOf(loop.getLowerBound()), high = valueOf(loop.getUpperBound()),
          step = valueOf(loop.getStep());
-  int64_t count = iterationsOf(loop);
-  bool isKnown = low && high && step && *step > 0;
-  if (isKnown)
+  // An item that does not exist (pipe-overlap-items) has a loop from `low` to `low`.
+  auto bound = loop.getUpperBound().getDefiningOp<arith::SelectOp>();
+  bool isNone =
+      bound && bound.getFalseValue() == loop.getLowerBound() && valueOf(bound.getCondition()) == 0;
+  int64_t count;
+  if (isNone)
+    count = 0;
+  else if (low && high && step && *step > 0)
     count = *low < *high ? (*high - *low + *step - 1) / *step : 0;
+  else
+    count = iterationsOf(loop);
   Numbers carried = valuesOf(loop.getInitArgs());
   for (int64_t i = 0; i < count; ++i) {
     values[loop.getInductionVar()] = low && step ? Number(*low + i * *step) : Number();

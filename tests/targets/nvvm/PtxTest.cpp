@@ -183,20 +183,19 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
     specification.schedule = "consumers = 2, block_n = 128, stages = 2, query_stages = 2";
     Artifact artifact = compiled(specification);
     Opcodes opcodes(artifact.code);
-    // QKᵀ of the first item, of the next items, of the loop, and for a new reference. PV of the
-    // loop, beside the next item, and of the last item.
-    EXPECT_EQ(opcodes.count("wgmma.mma_async"), 4 * headDim / 16 + 3 * 8);
-    EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 4);
-    EXPECT_EQ(opcodes.count("wgmma.commit_group"), 7);
+    // QKᵀ of an item's first block, of the loop, and for a new reference. PV of the loop, beside
+    // the next item, and of the last item.
+    EXPECT_EQ(opcodes.count("wgmma.mma_async"), 3 * headDim / 16 + 3 * 8);
+    EXPECT_EQ(occurrences(artifact.code, "da, db, 0, 1, 1, 0, 0;"), 3);
+    EXPECT_EQ(opcodes.count("wgmma.commit_group"), 6);
     // One product stays in flight only behind the QKᵀ of the loop and that of the next item.
     EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 1;"), 2);
-    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 5);
+    EXPECT_EQ(occurrences(artifact.code, "wgmma.wait_group.sync.aligned 0;"), 4);
     // A warpgroup votes once per block whether the reference still holds.
     EXPECT_EQ(opcodes.count("bar.red.or.pred"), 1);
     EXPECT_EQ(opcodes.count("vote"), 0);
-    // Q in two parts and K of the first item and of the next items; K and V of the loop; the last
-    // V.
-    EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 9 * headDim / 64);
+    // Q in two parts and K of an item's first block; K and V of the loop; the last V.
+    EXPECT_EQ(opcodes.count("cp.async.bulk.tensor.4d.shared::cluster.global"), 6 * headDim / 64);
     // Taking a work item, and the end of the items. Their channel has two stages.
     EXPECT_EQ(opcodes.exactly("atom.relaxed.gpu.global.add.u32"), 1);
     EXPECT_EQ(opcodes.exactly("atom.acq_rel.gpu.global.inc.u32"), 1);

@@ -3,26 +3,31 @@
 // Both roles take the next item before the last product of this one. The producer fills what the next item's head reads before the last
 // block of values. The consumers start the next item's first product in front of the last product, and await it while that runs. After
 // the last item the last product runs alone. The values of an item's head are carried. Constants and the stage of its queries are
-// computed again.
+// computed again. The loop begins with an item that does not exist: its loop does not run, its values are an empty stage, and nothing is
+// stored for it.
 // CHECK-LABEL: tile.kernel @two
 tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>,
                  %v: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>,
                  %low: i32, %high: i32, %one: i32)
     attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, overlap = true, persistent = true, output_buffer = true, query_stages = 2>} {
   // CHECK: pipe.roles producer
-  // The first item always exists.
   // CHECK: %[[FIRST:.*]] = pipe.first_item
-  // CHECK: pipe.send
-  // CHECK: pipe.fill %q
-  // CHECK: pipe.fill %k
-  // CHECK: scf.while
+  // CHECK-NOT: pipe.fill
+  // CHECK: pipe.acquire %[[V:[0-9]+]][
+  // CHECK-NEXT: pipe.send to %[[V]]
+  // CHECK: scf.while ({{.*}} = %true, {{.*}} = %false
   // CHECK: scf.condition
-  // CHECK: scf.for
+  // CHECK: ^bb0(%[[EXISTS:[^:]*]]: i1
+  // CHECK: %[[HIGH:.*]] = arith.select %[[EXISTS]], %{{.*}}, %[[LOW:.*]] : i32
+  // CHECK: scf.for %{{.*}} = %[[LOW]] to %[[HIGH]]
   // CHECK: pipe.fill %k
   // CHECK: pipe.fill %v
   // CHECK: }
-  // CHECK: %[[NEXT:.*]] = pipe.next_item
-  // CHECK: %[[MORE:.*]] = arith.cmpi ult, %[[NEXT]]
+  // CHECK: scf.if %[[EXISTS]]
+  // CHECK: pipe.next_item
+  // CHECK: } else {
+  // CHECK: scf.yield %[[FIRST]]
+  // CHECK: %[[MORE:.*]] = arith.cmpi ult
   // CHECK: pipe.send
   // CHECK: scf.if %[[MORE]]
   // CHECK: pipe.fill %q
@@ -30,21 +35,25 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK: } else {
   // CHECK-NOT: pipe.fill
   // CHECK: }
-  // CHECK: pipe.fill %v
-  // CHECK: scf.yield %[[MORE]]
+  // CHECK: scf.if %[[EXISTS]]
+  // CHECK-NEXT: pipe.acquire %[[V]]
+  // CHECK-NEXT: pipe.fill %v{{.*}} on %[[V]]
+  // CHECK-NEXT: }
+  // CHECK: scf.yield %[[MORE]], %true
   // CHECK: pipe.end_items
   // CHECK: } consumers 1
-  // CHECK: %[[PLACE:.*]]:4 = pipe.receive
-  // CHECK: %[[HAS:.*]] = arith.cmpi ne, %[[PLACE]]#0
-  // CHECK: tile.dot
-  // CHECK: %[[P0:.*]] = pipe.convert
-  // CHECK: scf.while ({{.*}} = %[[HAS]],
+  // CHECK-NOT: tile.dot
+  // CHECK: scf.while ({{.*}} = %true, {{.*}} = %false
+  // CHECK: ^bb0(%[[EXISTS:[^:]*]]: i1
   // CHECK: %[[AGAIN:.*]] = pipe.slot
-  // CHECK: %[[R:.*]]:4 = scf.for
+  // CHECK: %[[HIGH:.*]] = arith.select %[[EXISTS]], %{{.*}}, %[[LOW:.*]] : i32
+  // CHECK: scf.for %{{.*}} = %[[LOW]] to %[[HIGH]]
   // CHECK: pipe.dot_start %[[AGAIN]]
   // CHECK: }
   // The queries are released before the next ones are awaited.
-  // CHECK: pipe.release
+  // CHECK: scf.if %[[EXISTS]]
+  // CHECK-NEXT: pipe.release
+  // CHECK-NEXT: }
   // CHECK: %[[NEXT:.*]]:4 = pipe.receive
   // CHECK: %[[MORE:.*]] = arith.cmpi ne, %[[NEXT]]#0
   // CHECK: %[[BOTH:.*]]:{{[0-9]+}} = scf.if %[[MORE]]
@@ -65,9 +74,11 @@ tile.kernel @two(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64
   // CHECK-NEXT: pipe.release
   // CHECK-NOT: pipe.receive
   // CHECK: }
+  // CHECK: scf.if %[[EXISTS]]
   // CHECK: pipe.drain
   // CHECK: pipe.write
-  // CHECK: scf.yield %[[MORE]]
+  // CHECK: }
+  // CHECK: scf.yield %[[MORE]], %true
   // CHECK: pipe.drain
   %rows = tile.work : !tile.block<query, 64>
   %Q = tile.load %q[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
