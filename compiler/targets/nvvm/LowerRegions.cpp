@@ -9,6 +9,9 @@
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/LoopLanes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 
 namespace tesela::nvvm {
@@ -35,12 +38,33 @@ void KernelLowering::distribute(ValueRange originals, ValueRange flat) {
   }
 }
 
+/// Whether scalars of the consumers are divided by a number that is not known.
+static bool dividesScalars(pipe::RolesOp roles) {
+  WalkResult found = roles.getConsumers().walk<WalkOrder::PreOrder>([](Operation *op) {
+    if (isa<tile::MapOp>(op))
+      return WalkResult::skip();
+    bool divides = isa<arith::CeilDivSIOp, arith::CeilDivUIOp, arith::DivSIOp, arith::DivUIOp,
+                       arith::FloorDivSIOp>(op) &&
+                   !matchPattern(op->getOperand(1), m_Constant());
+    return divides ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
   Location outer = loc;
-  auto lowered =
-      scf::ForOp::create(builder, loc, valueOf(loop.getLowerBound()), valueOf(loop.getUpperBound()),
-                         valueOf(loop.getStep()), flatten(loop.getInitArgs(), lookup));
+  Value low = valueOf(loop.getLowerBound()), high = valueOf(loop.getUpperBound());
+  // ptxas 13.0 divides in vector registers. If the ends of a loop follow from a quotient, it takes
+  // all that the loop counts for different in each thread, and keeps descriptors and the addresses
+  // of barriers in vector registers.
+  if (auto roles = loop->getParentOfType<pipe::RolesOp>();
+      roles && !loop.getBody()->getOps<pipe::DotStartOp>().empty() && dividesScalars(roles)) {
+    low = ptx().uniform(low);
+    high = ptx().uniform(high);
+  }
+  auto lowered = scf::ForOp::create(builder, loc, low, high, valueOf(loop.getStep()),
+                                    flatten(loop.getInitArgs(), lookup));
   values[loop.getInductionVar()] = {lowered.getInductionVar()};
   distribute(loop.getRegionIterArgs(), lowered.getRegionIterArgs());
   OpBuilder::InsertionGuard guard(builder);

@@ -5,6 +5,7 @@
 #include "targets/nvvm/NVVMTarget.h"
 
 #include "targets/common/CodeGeneration.h"
+#include "targets/nvvm/CarriedProducts.h"
 #include "targets/nvvm/ConvergentAssembly.h"
 #include "targets/nvvm/EqualCounts.h"
 #include "targets/nvvm/NegatedExtremes.h"
@@ -73,7 +74,8 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
 
 /// LLVM's own optimisations matter little, so four of its passes are enough
 /// (docs/log/2026-11-27-compile-time.md). EqualCounts runs before them. Among LLVM's passes only
-/// NewGVN does the same, but it also lengthens the lives of other values.
+/// NewGVN does the same, but it also lengthens the lives of other values. CarriedProducts needs the
+/// simplified products.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(nvvm::EqualCounts());
@@ -84,6 +86,7 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       llvm::createFunctionToLoopPassAdaptor(std::move(loopPasses), /*UseMemorySSA=*/true));
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
+  passes.addPass(nvvm::CarriedProducts());
   passes.addPass(nvvm::NegatedExtremes());
   passes.addPass(nvvm::TruthNumbers());
   runOnFunctions(module, machine, std::move(passes));
