@@ -3,6 +3,7 @@
 """The first call of causal attention in a new Python process, by Tesela and by FlexAttention.
 
     python3 tools/bench/first_call.py [--runs 9] [--head-dim 128] [--at-once 1] [--flex-at-once 1]
+        [--engines tesela flex]
 
 Each run is a process of its own. The time is that of the call, until its result is on the device.
 PyTorch and the engine are imported and CUDA is started before, as in `flex_functions.py`. What a
@@ -119,10 +120,13 @@ def main() -> None:
     parser.add_argument("--head-dim", type=int, default=128)
     parser.add_argument("--at-once", type=int, default=1, help="Tesela's processes")
     parser.add_argument("--flex-at-once", type=int, default=1, help="FlexAttention's")
+    parser.add_argument("--engines", nargs="+", choices=("tesela", "flex"), default=None)
     options = parser.parse_args()
     print(f"first call of causal attention, D {options.head_dim}, ms, medians of {options.runs}")
     print("| engine | a process finds | median | least | most |\n|---|---|--:|--:|--:|")
     for engine, found in ROWS:
+        if options.engines and engine not in options.engines:
+            continue
         times = measure(engine, found, options)
         print(
             f"| {engine} | {found} | {statistics.median(times):.1f} | {min(times):.1f} "
