@@ -251,6 +251,9 @@ LogicalResult SendOp::verify() {
   if (failed(verifySender(*this)))
     return failure();
   bool hasStage = llvm::any_of(getChannel().getUsers(), llvm::IsaPred<FillOp>);
+  if (getChannel().getType().getParts() > 1)
+    return emitOpError() << "expected a channel of one part, got " << getChannel().getType()
+                         << "; a send arrives for all parts at once";
   return hasStage ? verifyCarries(*this, getChannel().getType(), getValues().size())
                   : verifyMessage(*this, getChannel().getType(), getValues().size());
 }

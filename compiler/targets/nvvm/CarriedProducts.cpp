@@ -25,18 +25,6 @@ public:
   Products(const Loop &loop, BinaryOperator &first, Value &factor)
       : loop(loop), first(first), factor(factor) {}
 
-  /// Whether `phi` is one that the loop carries, or a choice among such phis and other values.
-  bool isCarried(PHINode *phi) {
-    if (phi->getParent() == loop.getHeader())
-      return true;
-    if (!seen.insert(phi).second || !loop.contains(phi))
-      return false;
-    return any_of(phi->incoming_values(), [&](Value *value) {
-      auto *other = dyn_cast<PHINode>(value);
-      return other && isCarried(other);
-    });
-  }
-
   /// The phi whose values are the products of those of `phi`.
   PHINode *of(PHINode *phi) {
     if (PHINode *known = products.lookup(phi))
@@ -68,8 +56,23 @@ private:
   Value &factor;
   DenseMap<PHINode *, PHINode *> products;
   DenseMap<std::pair<Value *, BasicBlock *>, Value *> inBlocks;
-  SmallPtrSet<PHINode *, 4> seen;
 };
+
+/// Whether `loop` carries `phi`, or `phi` is a choice among values of which one is carried.
+bool isCarried(PHINode &phi, const Loop &loop) {
+  SmallVector<PHINode *> worklist = {&phi};
+  SmallPtrSet<PHINode *, 4> seen = {&phi};
+  while (!worklist.empty()) {
+    PHINode *next = worklist.pop_back_val();
+    if (next->getParent() == loop.getHeader())
+      return true;
+    if (loop.contains(next))
+      for (Value *value : next->incoming_values())
+        if (auto *other = dyn_cast<PHINode>(value); other && seen.insert(other).second)
+          worklist.push_back(other);
+  }
+  return false;
+}
 
 /// Whether `loop` multiplies tiles by warpgroups (wgmma). Kernels with mma.sync have no registers
 /// for more carried numbers: with them, D 128 spills 20 to 68 bytes on sm_80.
@@ -99,7 +102,7 @@ SmallVector<BinaryOperator *> carriedProducts(const Loop &loop) {
   SmallVector<BinaryOperator *> found;
   for (BasicBlock *block : loop.blocks())
     for (Instruction &op : *block)
-      if (carriedFactors(op, loop).first)
+      if (auto [phi, factor] = carriedFactors(op, loop); phi && isCarried(*phi, loop))
         found.push_back(cast<BinaryOperator>(&op));
   return found;
 }
@@ -115,10 +118,7 @@ PreservedAnalyses CarriedProducts::run(Function &function, FunctionAnalysisManag
       continue;
     for (BinaryOperator *op : found) {
       auto [phi, factor] = carriedFactors(*op, *loop);
-      Products products(*loop, *op, *factor);
-      if (!products.isCarried(phi))
-        continue;
-      op->replaceAllUsesWith(products.of(phi));
+      op->replaceAllUsesWith(Products(*loop, *op, *factor).of(phi));
       op->eraseFromParent();
     }
   }

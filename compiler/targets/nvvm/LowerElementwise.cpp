@@ -16,6 +16,9 @@ namespace tesela::nvvm {
 void KernelLowering::lowerConstant(tile::ConstantOp op) {
   auto type = cast<tile::TileType>(op.getType());
   bool isFloat = llvm::all_of(typesOf(type), [](Type each) { return each.isF32(); });
+  assert((isFloat || op.getValue().isZero()) && "pairs of 16 bits and i32 begin with zeros only");
+  // Opaque: otherwise LLVM gives these zeros and those with which a loop's counts begin one
+  // register.
   Value value = isFloat ? number(op.getValue().convertToFloat()) : ptx().opaque(constant(0));
   auto rows = dyn_cast<pipe::RowsAttr>(type.getEncoding());
   bool isNeutral = op.getValue().isZero() || op.getValue().isInfinity(); // of sums, of maxima

@@ -55,8 +55,8 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
   auto lookup = [&](Value value) -> const Values & { return valuesOf(value); };
   Location outer = loc;
   Value low = valueOf(loop.getLowerBound()), high = valueOf(loop.getUpperBound());
-  // ptxas 13.0 divides in vector registers. If the ends of a loop follow from a quotient, it takes
-  // all that the loop counts for different in each thread, and keeps descriptors and the addresses
+  // ptxas 13.0 divides in vector registers. If the ends of a loop follow from a quotient, it
+  // assumes that the loop's counts differ between threads, and keeps descriptors and the addresses
   // of barriers in vector registers.
   if (auto roles = loop->getParentOfType<pipe::RolesOp>();
       roles && !loop.getBody()->getOps<pipe::DotStartOp>().empty() && dividesScalars(roles)) {

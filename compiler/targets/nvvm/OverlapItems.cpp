@@ -20,7 +20,8 @@ namespace {
 
 /// A role's program for one work item: a head, a loop, and behind it a tail, which handles what the
 /// loop's last iteration left to do. `early`, `late` and `rest` divide the loop and the tail.
-/// `late` uses the last stage of a channel: the producer fills it, and the consumers read it.
+/// `late` makes the item's last use of a channel: the producer fills a stage, the consumers read
+/// it.
 struct Item {
   Item(scf::WhileOp items, scf::ForOp loop) : items(items), loop(loop) {}
 
@@ -30,7 +31,7 @@ struct Item {
   SmallVector<Operation *> late;  ///< ops that run behind the next item's head, or beside it
   SmallVector<Operation *> rest;  ///< ops that run after both
   tile::DotOp first, last;        ///< of the consumers: the products of the head and of `late`
-  Value lastUse;                  ///< in `late`: the number of that stage's use
+  Value lastUse;                  ///< in `late`: the number of that use
   llvm::SetVector<Value> carried; ///< values of the head that are needed behind it
   llvm::SmallPtrSet<Operation *, 16> remade; ///< ops of the head that are repeated behind it
   llvm::DenseMap<Operation *, bool> ofAll;   ///< of the head: same for all items?
@@ -132,8 +133,9 @@ std::optional<unsigned> countOf(scf::WhileOp items, Value use) {
   return argument.getArgNumber();
 }
 
-/// Whether the loop over items can begin with an item that does not exist: the next item's counts
-/// follow from where the loop began, and each value that is carried has a zero.
+/// Whether the loop over items can begin with an item that does not exist. Without an item each
+/// count keeps its first value. That value must be 0, except for the channel whose first stage is
+/// handed over: its count is 1 then. Each value that is carried must have a zero.
 bool canBeginWithNone(Item &item) {
   std::optional<unsigned> counted = countOf(item.items, item.lastUse);
   auto isKnown = [&](auto each) {
@@ -148,7 +150,7 @@ bool canBeginWithNone(Item &item) {
     Value start = item.loop.getInitArgs()[cast<OpResult>(yielded).getResultNumber()];
     return item.carried.contains(start) && matchPattern(item.items.getInits()[index], m_Zero());
   };
-  auto fitsBranch = [&](Operation *op) { // emitIfExists knows its results without an item
+  auto fitsBranch = [&](Operation *op) { // else emitIfExists has no results without an item
     return llvm::all_of(op->getResults(), [&](Value result) {
       return llvm::is_contained(item.items.getYieldOp().getOperands(), result);
     });
@@ -190,7 +192,9 @@ template <typename Op> scf::ForOp findLoop(scf::WhileOp items) {
 }
 
 /// The producer's item: `late` is the last block of values. Returns nothing if the program does not
-/// have the form that Passes.td shows.
+/// have the form that Passes.td shows. If a finder sends the blocks, the producer keeps its order:
+/// otherwise it would wait for the search for the next item before it fills this item's last
+/// values.
 std::optional<Item> findProducers(scf::WhileOp items) {
   Item item(items, findLoop<pipe::FillOp>(items));
   if (!item.loop)
@@ -201,7 +205,7 @@ std::optional<Item> findProducers(scf::WhileOp items) {
                                            : isa<pipe::FillOp>(op) && item.late.size() == 1;
     if (isLate)
       item.late.push_back(&op);
-    else if (isRepeatable(&op) || isa<pipe::NextItemOp, pipe::ReceiveOp>(op))
+    else if (isRepeatable(&op) || isa<pipe::NextItemOp>(op))
       item.early.push_back(&op);
     else
       return std::nullopt;

@@ -372,6 +372,17 @@ tile.kernel @k(%use: i32) {
 // -----
 
 tile.kernel @k(%use: i32) {
+  %c = pipe.open : !pipe.channel<2 parts = 2>
+  pipe.roles producer 24 {
+    // expected-error @+1 {{expected a channel of one part, got '!pipe.channel<2 parts = 2>'; a send arrives for all parts at once}}
+    pipe.send to %c[%use] : !pipe.channel<2 parts = 2>
+  } consumers 2 240 {
+  }
+}
+
+// -----
+
+tile.kernel @k(%use: i32) {
   %c = pipe.open : !pipe.channel<2>
   pipe.roles producer 24 {
     // expected-error @+1 {{expected numbers, got none; a use without a stage carries at least one}}

@@ -209,6 +209,24 @@ TEST(PtxWithRoles, OverlapsProductsAndTakesWorkItems) {
   }
 }
 
+// The same of kernels whose blocks come from a finder, and of kernels that read pages.
+TEST(PtxWithRoles, OverlapsItemsWhereverBlocksComeFrom) {
+  std::vector<std::string> paged = {"keys=paged", "page=64", "queries=ragged"};
+  for (const std::vector<std::string> &bindings : {std::vector<std::string>(), paged})
+    for (const char *variant :
+         {"attention window() { mask = q >= k && q - k < 1024 }",
+          "attention documents(doc: i32[B, Sk]) { mask = q >= k && doc[b, q] == doc[b, k] }"}) {
+      SCOPED_TRACE(testing::Message() << variant << ", bindings: " << bindings.size());
+      KernelSpecification specification = specificationOf(variant, 64, ElementType::bf16, 90);
+      specification.schedule =
+          "consumers = 2, block_m = 128, block_n = 128, stages = 2, query_stages = 2";
+      specification.bindings = bindings;
+      Artifact artifact = compiled(specification);
+      // QKᵀ in four products and PV in eight, three times each, as above.
+      EXPECT_EQ(Opcodes(artifact.code).count("wgmma.mma_async"), 3 * 4 + 3 * 8);
+    }
+}
+
 // A mask that compares documents reads summaries, which two launches compute before it.
 TEST(Ptx, DocumentsHaveSummaries) {
   for (int sm : {80, 90}) {
