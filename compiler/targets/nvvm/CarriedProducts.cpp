@@ -4,10 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/CarriedProducts.h"
 
+#include "targets/nvvm/ConvergentAssembly.h"
+
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
 
 using namespace llvm;
@@ -19,17 +20,24 @@ namespace {
 /// slower if the loop carried all of them.
 constexpr size_t rowsOfThread = 2;
 
-/// Products by one factor in one loop.
+/// A product of a number that a loop carries and a factor that is the same in all its iterations.
+struct Product {
+  BinaryOperator *op = nullptr;
+  PHINode *phi = nullptr; ///< the number, or null: `op` is no such product
+  Value *factor = nullptr;
+};
+
+/// The products by one factor in one loop.
 class Products {
 public:
-  Products(const Loop &loop, BinaryOperator &first, Value &factor)
-      : loop(loop), first(first), factor(factor) {}
+  Products(const Loop &loop, const Product &first) : loop(loop), first(first) {}
 
   /// The phi whose values are the products of those of `phi`.
   PHINode *of(PHINode *phi) {
     if (PHINode *known = products.lookup(phi))
       return known;
-    PHINode *product = PHINode::Create(phi->getType(), phi->getNumIncomingValues(), "", phi);
+    PHINode *product =
+        PHINode::Create(phi->getType(), phi->getNumIncomingValues(), "", phi->getIterator());
     products[phi] = product;
     for (auto [value, block] : zip(phi->incoming_values(), phi->blocks())) {
       auto *other = dyn_cast<PHINode>(value);
@@ -45,15 +53,14 @@ private:
     Value *&product = inBlocks[{value, &block}];
     if (!product) {
       IRBuilder<> builder(block.getTerminator());
-      builder.setFastMathFlags(first.getFastMathFlags());
-      product = builder.CreateFMul(value, &factor);
+      builder.setFastMathFlags(first.op->getFastMathFlags());
+      product = builder.CreateFMul(value, first.factor);
     }
     return product;
   }
 
   const Loop &loop;
-  BinaryOperator &first;
-  Value &factor;
+  const Product &first;
   DenseMap<PHINode *, PHINode *> products;
   DenseMap<std::pair<Value *, BasicBlock *>, Value *> inBlocks;
 };
@@ -78,32 +85,27 @@ bool isCarried(PHINode &phi, const Loop &loop) {
 /// for more carried numbers: with them, D 128 spills 20 to 68 bytes on sm_80.
 bool multipliesTiles(const Loop &loop) {
   return any_of(loop.blocks(), [](const BasicBlock *block) {
-    return any_of(*block, [](const Instruction &op) {
-      auto *call = dyn_cast<CallBase>(&op);
-      auto *assembly = call ? dyn_cast<InlineAsm>(call->getCalledOperand()) : nullptr;
-      return assembly && StringRef(assembly->getAsmString()).contains("wgmma.mma_async");
-    });
+    return any_of(*block,
+                  [](const Instruction &op) { return assemblyOf(op).contains("wgmma.mma_async"); });
   });
 }
 
-/// The phi and the factor of a product that `loop` can carry; nulls if it is none.
-std::pair<PHINode *, Value *> carriedFactors(Instruction &op, const Loop &loop) {
-  if (op.getOpcode() != Instruction::FMul || !op.getType()->isFloatTy())
-    return {};
-  for (unsigned side : {0u, 1u})
-    if (auto *phi = dyn_cast<PHINode>(op.getOperand(side));
-        phi && loop.isLoopInvariant(op.getOperand(1 - side)))
-      return {phi, op.getOperand(1 - side)};
+/// `op` as a product that `loop` can carry.
+Product carriedProduct(Instruction &op, const Loop &loop) {
+  if (op.getOpcode() == Instruction::FMul && op.getType()->isFloatTy())
+    for (unsigned side : {0u, 1u})
+      if (auto *phi = dyn_cast<PHINode>(op.getOperand(side));
+          phi && loop.isLoopInvariant(op.getOperand(1 - side)) && isCarried(*phi, loop))
+        return {cast<BinaryOperator>(&op), phi, op.getOperand(1 - side)};
   return {};
 }
 
-/// The products in `loop` that it can carry.
-SmallVector<BinaryOperator *> carriedProducts(const Loop &loop) {
-  SmallVector<BinaryOperator *> found;
+SmallVector<Product> carriedProducts(const Loop &loop) {
+  SmallVector<Product> found;
   for (BasicBlock *block : loop.blocks())
     for (Instruction &op : *block)
-      if (auto [phi, factor] = carriedFactors(op, loop); phi && isCarried(*phi, loop))
-        found.push_back(cast<BinaryOperator>(&op));
+      if (Product product = carriedProduct(op, loop); product.phi)
+        found.push_back(product);
   return found;
 }
 
@@ -113,13 +115,12 @@ PreservedAnalyses CarriedProducts::run(Function &function, FunctionAnalysisManag
   for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder()) {
     if (!loop->isInnermost() || !multipliesTiles(*loop))
       continue;
-    SmallVector<BinaryOperator *> found = carriedProducts(*loop);
+    SmallVector<Product> found = carriedProducts(*loop);
     if (found.size() != rowsOfThread)
       continue;
-    for (BinaryOperator *op : found) {
-      auto [phi, factor] = carriedFactors(*op, *loop);
-      op->replaceAllUsesWith(Products(*loop, *op, *factor).of(phi));
-      op->eraseFromParent();
+    for (const Product &product : found) {
+      product.op->replaceAllUsesWith(Products(*loop, product).of(product.phi));
+      product.op->eraseFromParent();
     }
   }
   PreservedAnalyses preserved;

@@ -7,9 +7,9 @@
 // of a row, and c is the same for all blocks. If the loop carries m · c as well, the product is
 // ready when the scores come. A thread has two such products, which take turns as operands. The
 // operand cache keeps both only if their registers are in different banks. ptxas 13.0 gave them
-// such registers where the loop carries them; where it does not, they were in one bank in eleven
-// kernels of D 64, and 16.2 % of the warps' samples were in `stall_dispatch` where it had been 12.9
-// % (docs/log/2026-11-29-first-item.md).
+// such registers where the loop carries them. Where it does not, eleven kernels of D 64 had both in
+// one bank. Of the warps' samples of one of them, 16.2 % were in `stall_dispatch`; a kernel with
+// two banks had 12.9 % (docs/log/2026-11-29-first-item.md).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_TARGETS_NVVM_CARRIEDPRODUCTS_H

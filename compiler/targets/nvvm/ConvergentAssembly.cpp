@@ -15,6 +15,12 @@ using namespace llvm;
 
 namespace tesela::nvvm {
 
+StringRef assemblyOf(const Instruction &instruction) {
+  auto *call = dyn_cast<CallBase>(&instruction);
+  auto *assembly = call ? dyn_cast<InlineAsm>(call->getCalledOperand()) : nullptr;
+  return assembly ? StringRef(assembly->getAsmString()) : StringRef();
+}
+
 /// `instruction`: its text with qualifiers, such as "shfl.sync.idx.b32" or "bar.arrive".
 static bool instructionNeedsWholeWarp(StringRef instruction) {
   SmallVector<StringRef> parts;
@@ -32,10 +38,8 @@ bool needsWholeWarp(StringRef text) {
 void markConvergentAssembly(Module &module) {
   for (Function &function : module)
     for (Instruction &instruction : instructions(function))
-      if (auto *call = dyn_cast<CallBase>(&instruction))
-        if (auto *assembly = dyn_cast<InlineAsm>(call->getCalledOperand()))
-          if (needsWholeWarp(assembly->getAsmString()))
-            call->setConvergent();
+      if (needsWholeWarp(assemblyOf(instruction)))
+        cast<CallBase>(instruction).setConvergent();
 }
 
 } // namespace tesela::nvvm

@@ -16,10 +16,14 @@
 #include "llvm/ADT/StringRef.h"
 
 namespace llvm {
+class Instruction;
 class Module;
 } // namespace llvm
 
 namespace tesela::nvvm {
+
+/// The text of a call of inline assembly; empty for any other instruction.
+llvm::StringRef assemblyOf(const llvm::Instruction &instruction);
 
 /// Whether all threads of a warp must run an instruction of `text` (PTX) together: instructions
 /// with the qualifier .sync or .aligned, and bar, which is barrier.cta.aligned (PTX ISA, 9.7.13).

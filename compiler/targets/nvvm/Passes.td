@@ -265,9 +265,10 @@ def PipeOverlapItems : Pass<"pipe-overlap-items", "::tesela::tile::KernelOp"> {
     and the beginning of the next. The values that an item's head computes are carried to the next round of the loop over
     items. Constants and values that only name something, such as blocks, are computed again instead.
 
-    The first item has no item before it. A copy of the head in front of the loop would cost ptxas 16 to 23 % of its time. So the loop begins with an item that does not exist (`%exists` is false): its loop has no
-    iterations, the product beside the first item's head is dropped, and nothing is stored. That product reads a stage of
-    values that the producer hands over with anything in it.
+    The first item has no item before it. A copy of the head in front of the loop would cost ptxas 16 to 23 % of its
+    time. So the loop begins with an item that does not exist (`%exists` is false): its loop has no iterations, the
+    product beside the first item's head is dropped, and nothing is stored. That product reads a stage of values that the
+    producer hands over with anything in it.
 
     A role's uses of each channel keep their order. Only their places between the uses of other channels change, and
     nothing that the producer waits for is released later than before. `pipe-verify-protocol` runs before this pass,
