@@ -4,13 +4,17 @@
 # Training steps of a small Llama-shaped model with scaled_dot_product_attention, FlexAttention and Tesela: time, peak
 # memory, first step and losses, in Markdown.
 #
-#     PYTHONPATH=build/release/python python tools/bench/training_step.py [--length 4096] [--steps 50]
+#     PYTHONPATH=build/release/python python tools/bench/training_step.py [--length 4096] [--steps 50] [--processes 3]
 #
 # Every case of every implementation has a process of its own, whose caches are empty. It trains the same weights on the
 # same tokens with AdamW, under autocast to bfloat16. The first step includes all compilation. The time is the median of
 # the steps after the fifth, by CUDA events on a GPU. The peak is the most memory that PyTorch's allocator holds during
 # these steps. Each step has another text, the same for all implementations. The losses are compared with those of the
 # case's first implementation: the largest difference at a step. Only attention is compiled, not the rest of the model.
+#
+# The host's time differs from process to process, because the threads run on cores that may be shared. So --processes N
+# gives each implementation N processes, which take turns. The table has the medians of the processes' medians, and the
+# least of them.
 #
 # "Host" is the time that the host takes to queue a step, from an idle GPU. If it is near the step's time, the host
 # limits the step. With --profile FOLDER, three more steps run under PyTorch's profiler. FOLDER/IMPLEMENTATION-CASE.txt
@@ -256,6 +260,26 @@ def run(implementation: str, case: str, options: argparse.Namespace):
     return fresh_process.measured(command, options.seconds)[0]
 
 
+def in_turns(case: str, options: argparse.Namespace):
+    """By implementation: the measurements of its processes, or a sentence if one of them failed."""
+    found = {name: [] for name in options.implementations}
+    for _ in range(options.processes):
+        for name, measured in found.items():
+            if isinstance(measured, str):
+                continue
+            got = run(name, case, options)
+            if isinstance(got, str):
+                found[name] = got
+            else:
+                measured.append(got)
+    return found
+
+
+def middle_and_least(values):
+    values = list(values)
+    return f"{statistics.median(values):.2f} | {min(values):.2f}"
+
+
 def main() -> int:
     import torch
 
@@ -264,6 +288,7 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=4096)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--steps", type=int, default=50)
+    parser.add_argument("--processes", type=int, default=1, help="of each implementation")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument(
         "--implementations", nargs="+", choices=IMPLEMENTATIONS, default=list(IMPLEMENTATIONS)
@@ -289,26 +314,26 @@ def main() -> int:
         "autocast to bfloat16\n"
     )
     print(
-        "| case | implementation | ms a step | host, ms | GPU, ms | peak, MiB | first step, s "
-        "| first loss | last loss | largest difference |"
+        "| case | implementation | ms a step | least | host, ms | least | GPU, ms | peak, MiB "
+        "| first step, s | first loss | last loss | largest difference |"
     )
-    print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|", flush=True)
+    print(f"|---|---{'|---:' * 10}|", flush=True)
     for case in options.cases:
         base = None
-        for name in options.implementations:
-            got = run(name, case, options)
+        for name, got in in_turns(case, options).items():
             if isinstance(got, str):
-                print(f"| {CASES[case]} | {name} | {got} | | | | | | | |", flush=True)
+                print(f"| {CASES[case]} | {name} | {got} {'| ' * 9}|", flush=True)
                 continue
-            losses = got["losses"]
+            losses = got[0]["losses"]
             base = losses if base is None else base
             apart = max(abs(a - b) for a, b in zip(losses, base, strict=True))
             difference = "NaN" if math.isnan(sum(losses)) else f"{apart:.1e}"
-            busy = "" if got["busy"] is None else f"{got['busy']:.2f}"
+            busy = "" if got[0]["busy"] is None else f"{got[0]['busy']:.2f}"
+            both = " | ".join(middle_and_least(each[key] for each in got) for key in ("ms", "host"))
+            first = statistics.median(each["first"] for each in got)
             print(
-                f"| {CASES[case]} | {name} | {got['ms']:.2f} | {got['host']:.2f} | {busy} "
-                f"| {got['peak'] / 2**20:.0f} | {got['first']:.2f} | {losses[0]:.4f} "
-                f"| {losses[-1]:.4f} | {difference} |",
+                f"| {CASES[case]} | {name} | {both} | {busy} | {got[0]['peak'] / 2**20:.0f} "
+                f"| {first:.2f} | {losses[0]:.4f} | {losses[-1]:.4f} | {difference} |",
                 flush=True,
             )
     return 0

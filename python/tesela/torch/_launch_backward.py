@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
+from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
 from tesela.torch._request import Request
 
 _CUDA_ALIGNMENT: Final = 16  # bytes, for addresses and strides
@@ -29,8 +29,7 @@ def gradient_algorithm(is_cuda: bool) -> str:
 
 def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Tensors for the gradients, with the shapes of q, k and v and their axes' order in memory."""
-    dq, dk, dv = (new_output(each, each.shape[3]) for each in (q, k, v))
-    return dq, dk, dv
+    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
 
 
 def _is_readable(grad: Tensor) -> bool:
@@ -115,7 +114,7 @@ def launch_backward(
         into: tensors for the gradients of q, k and v; None: a new tensor.
     """
     dq, dk, dv = (
-        new_output(x, x.shape[3]) if given is None else given
+        torch.empty_like(x) if given is None else given
         for x, given in zip((q, k, v), into, strict=True)
     )
     if q.numel() == 0 or k.numel() == 0:  # without pairs the gradients are 0

@@ -115,7 +115,9 @@ def autocast(device: str, tensors: Iterable[Tensor]) -> list[Tensor]:
     dtype = torch.get_autocast_dtype(device)
     return [
         tensor.to(dtype)
-        if tensor.is_floating_point() and tensor.dtype is not torch.float64
+        if tensor.dtype is not dtype  # even a conversion that changes nothing takes a microsecond
+        and tensor.is_floating_point()
+        and tensor.dtype is not torch.float64
         else tensor
         for tensor in tensors
     ]
