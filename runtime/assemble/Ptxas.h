@@ -44,7 +44,8 @@ public:
   /// version.
   std::optional<std::string> knownIdentity() const;
 
-  /// Assembles for `sm` (90), or for the PTX's own sm_90a (see assemblerTarget). Code::unsupported:
+  /// Assembles for `sm` (90), or for the PTX's own sm_90a (see assemblerTarget). If several kernels
+  /// have products, a thread assembles each; the instructions are the same. Code::unsupported:
   /// this ptxas is too old for the PTX or the GPU. Code::inputOutput: the program does not work; it
   /// fails without printing an error of its own. Code::defect: the PTX has errors, or ptxas warns
   /// that it serialises the kernel. If the request is over, the program is killed.
@@ -65,6 +66,9 @@ std::string versionIn(std::string_view text);
 /// to an architecture or family ("sm_90a", "sm_100f"), because such PTX runs on no other; else the
 /// device's "sm_90".
 std::string assemblerTarget(std::string_view ptx, int sm);
+
+/// How many kernels of `ptx` have matrix products. Nearly all of ptxas' time is theirs.
+int kernelsWithProducts(std::string_view ptx);
 
 /// The line of `log` with a warning of ptxas or the driver that a kernel is serialised (C7504,
 /// C7508, C7510 to C7518); empty if there is none.

@@ -45,6 +45,31 @@ TEST(Ptxas, ResourcesAreReadFromTheLog) {
   EXPECT_EQ(resources.spillBytes, 20);
 }
 
+/// A kernel with the product of two zero matrices.
+std::string productKernel(const std::string &name) {
+  return ".visible .entry " + name + R"((.param .u64 address) {
+  .reg .u64 %rd<2>;
+  .reg .b32 %r<2>;
+  .reg .f32 %f<5>;
+  ld.param.u64 %rd1, [address];
+  mov.b32 %r1, 0;
+  mov.f32 %f1, 0f00000000;
+  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4},
+      {%r1, %r1, %r1, %r1}, {%r1, %r1}, {%f1, %f1, %f1, %f1};
+  st.global.f32 [%rd1], %f1;
+  ret;
+}
+)";
+}
+
+TEST(Ptxas, KernelsWithProductsAreCounted) {
+  EXPECT_EQ(kernelsWithProducts(""), 0);
+  EXPECT_EQ(kernelsWithProducts(smallKernel), 0);
+  EXPECT_EQ(kernelsWithProducts(smallKernel + productKernel("a")), 1);
+  EXPECT_EQ(kernelsWithProducts(productKernel("a") + smallKernel + productKernel("b")), 2);
+  EXPECT_EQ(kernelsWithProducts(".visible .entry a() { wgmma.mma_async.sync; }"), 1);
+}
+
 TEST(Ptxas, WarningsOfSerialisationAreFound) {
   EXPECT_EQ(serialisationWarning("ptxas info : fine\n"), "");
   EXPECT_EQ(serialisationWarning("a\nptxas info : (C7510) Potential loss\nb"),
@@ -89,6 +114,42 @@ TEST(Ptxas, AssemblesAndTellsResources) {
                                            "ELF");
   EXPECT_GT(assembled->resources.registers, 0);
   EXPECT_EQ(assembled->resources.spillBytes, 0);
+}
+
+TEST(Ptxas, SeveralKernelsWithProductsAreAssembledAtOnce) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  if (!ptxas)
+    GTEST_SKIP() << "no ptxas on this machine";
+  std::string both = smallKernel + productKernel("first") + productKernel("second");
+  Result<Assembled> assembled = ptxas->assemble(both, 90);
+  ASSERT_TRUE(assembled.ok()) << assembled.error().message();
+  for (const char *name : {"store", "first", "second"})
+    EXPECT_NE(assembled->cubin.find(name), std::string::npos);
+  EXPECT_GT(assembled->resources.registers, 0);
+  EXPECT_EQ(ptxas->assemble(both, 90)->cubin, assembled->cubin);
+  // Warnings of all threads are seen.
+  std::string serialised = both;
+  serialised.replace(serialised.find("  ret;"), 0, "  setmaxnreg.dec.sync.aligned.u32 24;\n");
+  serialised.replace(serialised.find("sm_80"), 5, "sm_90a");
+  EXPECT_EQ(ptxas->assemble(serialised, 90).code(), Code::defect);
+}
+
+TEST(Ptxas, AnOlderPtxasHasNoThreads) {
+  std::optional<Ptxas> ptxas = Ptxas::find();
+  Result<TemporaryFolder> folder = TemporaryFolder::create();
+  if (!ptxas || !folder)
+    GTEST_SKIP() << "no ptxas on this machine";
+  std::string path = folder->path() + "/ptxas";
+  ASSERT_TRUE(writeFile(path, "#!/bin/sh\ncase \"$*\" in *--split-compile*)\n"
+                              "echo \"ptxas fatal   : Unknown option '-split-compile'\"\n"
+                              "exit 255;; esac\nexec " +
+                                  ptxas->path() + " \"$@\"\n")
+                  .ok());
+  ASSERT_EQ(chmod(path.c_str(), 0700), 0);
+  std::string both = smallKernel + productKernel("first") + productKernel("second");
+  Result<Assembled> assembled = Ptxas(path).assemble(both, 90);
+  ASSERT_TRUE(assembled.ok()) << assembled.error().message();
+  EXPECT_NE(assembled->cubin.find("second"), std::string::npos);
 }
 
 TEST(Ptxas, WhatOnlyOneArchitectureHasIsAssembledForIt) {
