@@ -47,24 +47,24 @@ def _or_empty(lse: Tensor | None, q: Tensor) -> Tensor:
     return q.new_empty(0, dtype=torch.float32) if lse is None else lse
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
+def attention(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> tuple[Tensor, Tensor]:
     *request, return_lse = rest
     out, lse = launch(q, k, v, from_operator(*request), return_lse, None)
     return out, _or_empty(lse, q)
 
 
-def _attention_into(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *rest: Any) -> Tensor:
+def attention_into(q: Tensor, k: Tensor, v: Tensor, out: Tensor, *rest: Any) -> Tensor:
     *request, return_lse = rest
     _, lse = launch(q, k, v, from_operator(*request), return_lse, out)
     return _or_empty(lse, q)
 
 
-def _attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+def attention_backward(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
     dense, request = arguments[:7], arguments[7:]
     return launch_backward(*(*dense, from_operator(*request)))
 
 
-def _attention_backward_parameters(*arguments: Any) -> list[Tensor]:
+def attention_backward_parameters(*arguments: Any) -> list[Tensor]:
     dense, request, names = arguments[:7], arguments[7:-1], arguments[-1]
     return launch_parameters(*(*dense, from_operator(*request), names))
 
@@ -134,10 +134,10 @@ def _with_autocast(operator: Any, device: str, key: Any) -> Any:
 
 
 for _device in ("CPU", "CUDA"):
-    LIBRARY.impl("attention", _attention, _device)
-    LIBRARY.impl("attention_into", _attention_into, _device)
-    LIBRARY.impl("attention_backward", _attention_backward, _device)
-    LIBRARY.impl("attention_backward_parameters", _attention_backward_parameters, _device)
+    LIBRARY.impl("attention", attention, _device)
+    LIBRARY.impl("attention_into", attention_into, _device)
+    LIBRARY.impl("attention_backward", attention_backward, _device)
+    LIBRARY.impl("attention_backward_parameters", attention_backward_parameters, _device)
     for _operator in (ATTENTION, ATTENTION_INTO):
         _key = "Autocast" + _device
         LIBRARY.impl(
