@@ -16,7 +16,9 @@ import tesela  # noqa: E402
 import tesela.torch  # noqa: E402
 from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
 from tesela._contexts import HOST, context  # noqa: E402
+from tesela.torch import _heads_apart  # noqa: E402
 from tesela.torch._launch_backward import gradient_algorithm  # noqa: E402
+from tesela.torch._request import Request  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
@@ -33,6 +35,63 @@ def test_variants(case: Case, dtype: torch.dtype) -> None:
         lambda q, k, v: tesela.attention(q, k, v, case.variant, **parameters), (q, k, v), grad
     )
     check(actual, Gradients(*reference_gradients(q, k, v, grad, case, parameters)), dtype)
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+@pytest.mark.parametrize("name", ["causal", "alibi", "softcap"])
+def test_heads_apart(name: str, layout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shared keys with work items for each query head. Results keep k's order of axes in memory."""
+    launched: list[int] = []
+
+    def multiprocessors(device: int) -> int:
+        launched.append(device)
+        return 1000
+
+    q, k, v = inputs(queries=70, keys=90, heads=6, kv_heads=2, dtype=torch.float32)
+    parameters = {
+        "alibi": {"slope": random(6, seed=9, dtype=torch.float32)},
+        "softcap": {"cap": 3.0},
+    }.get(name, {})
+    grad = random(*q.shape[:3], v.shape[3], seed=4, dtype=torch.float32)
+    grad_of_lse = random(*q.shape[:3], seed=5, dtype=torch.float32)
+
+    def run() -> tuple[Tensor, ...]:
+        given = leaves(q, k, v)
+        turned = [x.transpose(1, 2) if layout == "bshd" else x for x in given]
+        o, lse = tesela.attention(*turned, name, return_lse=True, layout=layout, **parameters)
+        o = o.transpose(1, 2) if layout == "bshd" else o
+        results: tuple[Tensor, ...] = torch.autograd.grad((o, lse), given, (grad, grad_of_lse))
+        return results
+
+    wanted = run()
+    monkeypatch.setattr(_heads_apart, "_multiprocessors", multiprocessors)
+    monkeypatch.setattr(_heads_apart, "_LEAST_QUERIES", 1)
+    actual = run()
+    assert launched
+    for x, exact, like in zip(actual, wanted, (q, k, v), strict=True):
+        assert x.stride() == exact.stride() or layout == "bshd"
+        assert x.shape == like.shape
+        torch.testing.assert_close(x, exact, rtol=1e-5, atol=1e-5)
+
+
+def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_heads_apart, "_multiprocessors", lambda device: 132)
+
+    def shared(variant: Any, heads: int, kv_heads: int, length: int, batch: int = 1) -> int:
+        q = torch.empty(batch, heads, length, 64, device="meta")
+        k = torch.empty(batch, kv_heads, length, 64, device="meta")
+        request = Request(tesela.variant(variant), {}, None, False)
+        return _heads_apart.sharing_heads(q, k, request)
+
+    assert shared("causal", 8, 1, 8192) == 8  # 64 work items
+    assert shared("causal", 32, 8, 4096) == 4  # 256, uneven
+    assert shared("full", 32, 8, 4096) == 1  # 256, even
+    assert shared("causal", 32, 8, 8192) == 1
+    assert shared("causal", 8, 8, 4096) == 1  # none is shared
+    assert shared("causal", 8, 1, 256) == 1  # too little work
+    assert shared("causal", 7, 2, 8192) == 1  # an error, which the launch reports
+    of_kv_heads = "attention a(w: f32[Hkv]) { mask = q >= k\n score = s * w[hkv] }"
+    assert shared(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
 
 
 def test_a_masked_pair_adds_nothing_though_its_derivative_is_infinite() -> None:

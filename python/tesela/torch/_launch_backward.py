@@ -11,6 +11,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from tesela.torch import _heads_apart
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
 from tesela.torch._request import Request
 
@@ -113,6 +114,12 @@ def launch_backward(
         request: see q.
         into: tensors for the gradients of q, k and v; None: a new tensor.
     """
+    shared = _heads_apart.sharing_heads(q, k, request) if into == (None, None, None) else 1
+    if shared > 1:
+        own_k, own_v = (_heads_apart.repeated(x, shared, request) for x in (k, v))
+        dq, dk, dv = launch_backward(grad, q, own_k, own_v, out, lse, grad_of_lse, request)
+        dk = _heads_apart.summed(dk, shared, request, k)
+        return dq, dk, _heads_apart.summed(dv, shared, request, v)
     dq, dk, dv = (
         torch.empty_like(x) if given is None else given
         for x, given in zip((q, k, v), into, strict=True)
