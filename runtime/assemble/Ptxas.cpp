@@ -299,6 +299,14 @@ std::string Ptxas::identity() const {
   return identityOf(*version, file);
 }
 
+/// Whether a ptxas with threads ended for a reason that it would not have without: it is older and
+/// does not know the option, or it could not start threads.
+static bool mayNeedOneThread(std::optional<int> exitStatus, std::string_view log) {
+  bool refused = log.find("nknown option") != std::string_view::npos &&
+                 log.find("split-compile") != std::string_view::npos;
+  return refused || (exitStatus.value_or(0) != 0 && !tellsErrors(log));
+}
+
 Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLimits &limits) const {
   Result<TemporaryFolder> folder = TemporaryFolder::create();
   if (!folder)
@@ -316,10 +324,10 @@ Result<Assembled> Ptxas::assemble(std::string_view ptx, int sm, const RequestLim
     withThreads.insert(withThreads.end(), {"--split-compile", std::to_string(threads)});
   Result<std::optional<int>> ended = runProgram(withThreads, logFile, limits);
   Result<std::string> log = readFile(logFile);
-  if (threads > 1 && log && log->find("Unknown option '-split-compile'") != std::string::npos) {
+  if (threads > 1 && ended && mayNeedOneThread(*ended, log ? *log : "")) {
     if (Status status = writeFile(logFile, ""); !status)
       return status.error();
-    ended = runProgram(arguments, logFile, limits); // an older ptxas has no such option
+    ended = runProgram(arguments, logFile, limits);
     log = readFile(logFile);
   }
   if (!ended)

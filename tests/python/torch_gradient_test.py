@@ -18,7 +18,8 @@ from gradient_variants import CASES, Case, reference_gradients  # noqa: E402
 from tesela._contexts import HOST, context  # noqa: E402
 from tesela.torch import _heads_apart  # noqa: E402
 from tesela.torch._launch_backward import gradient_algorithm  # noqa: E402
-from tesela.torch._request import Request  # noqa: E402
+from tesela.torch._operator import ATTENTION  # noqa: E402
+from tesela.torch._request import Request, to_operator  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch.utils.checkpoint import checkpoint  # noqa: E402
 from torch_gradient_tools import Gradients, check, gradients, leaves  # noqa: E402
@@ -92,6 +93,38 @@ def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert shared("causal", 7, 2, 8192) == 1  # an error, which the launch reports
     of_kv_heads = "attention a(w: f32[Hkv]) { mask = q >= k\n score = s * w[hkv] }"
     assert shared(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
+
+
+@pytest.mark.parametrize("batch, keys", [(1, 0), (0, 1024)])
+def test_nothing_to_compute_with_many_queries_for_shared_keys(batch: int, keys: int) -> None:
+    given = leaves(*inputs(batch=batch, heads=8, kv_heads=2, queries=1024, keys=keys))
+    results = torch.autograd.grad(tesela.attention(*given).sum(), given)
+    assert all(not each.any() for each in results)
+
+
+def test_gradients_of_overlapping_keys_have_their_columns_last() -> None:
+    q = random(2, 3, 40, 64, seed=1, dtype=torch.float32)
+    rows = random(2, 3, 103, seed=2, dtype=torch.float32).requires_grad_()
+    k = rows.unfold(2, 64, 1)
+    results = [
+        torch.autograd.grad((tesela.attention(q, each, q, "full") * q).sum(), rows)[0]
+        for each in (k, k.contiguous())
+    ]
+    torch.testing.assert_close(*results)
+
+
+def test_an_operator_under_functionalization_goes_through_the_dispatcher() -> None:
+    q, k, v = inputs()
+    wanted = tesela.attention(q, k, v, "causal")
+    given = to_operator(Request(tesela.variant("causal"), {}, None, False))
+    with torch.no_grad():
+        turned = [torch._to_functional_tensor(each) for each in (q, k, v)]
+        torch._enable_functionalization(reapply_views=True)
+        try:
+            out, _ = ATTENTION(*turned, *given, False)
+        finally:
+            torch._disable_functionalization()
+    assert torch.equal(torch._from_functional_tensor(out), wanted)
 
 
 def test_a_masked_pair_adds_nothing_though_its_derivative_is_infinite() -> None:

@@ -53,7 +53,9 @@ def sharing_heads(q: Tensor, k: Tensor, request: Request) -> int:
     """
     head_axis, row_axis = (2, 1) if request.is_bshd else (1, 2)
     heads, kv_heads = q.shape[head_axis], k.shape[head_axis]
-    if heads == kv_heads or heads % kv_heads:  # the launch reports the second
+    if heads == kv_heads or k.numel() == 0 or q.numel() == 0:
+        return 1
+    if heads % kv_heads:  # the launch reports it
         return 1
     text = request.variant._program.line
     shared = heads // kv_heads
@@ -70,12 +72,12 @@ def repeated(tensor: Tensor, shared: int, request: Request) -> Tensor:
     return tensor.repeat_interleave(shared, 2 if request.is_bshd else 1)
 
 
-def summed(gradient: Tensor, shared: int, request: Request, like: Tensor) -> Tensor:
-    """The sums over ``shared`` successive heads, added in float32 and rounded once.
+def summed(gradient: Tensor, shared: int, request: Request, into: Tensor) -> Tensor:
+    """The sums over ``shared`` successive heads in ``into``, which is returned.
 
-    The result has ``like``'s order of axes in memory.
+    Each head's gradient is rounded to the element type already. The sum is made in float32.
     """
     axis = 2 if request.is_bshd else 1
     shape = gradient.shape
-    by_group = gradient.view(*shape[:axis], -1, shared, *shape[axis + 1 :])
-    return torch.sum(by_group, axis + 1, out=torch.empty_like(like))
+    by_group = gradient.view(*shape[:axis], shape[axis] // shared, shared, *shape[axis + 1 :])
+    return torch.sum(by_group, axis + 1, out=into)

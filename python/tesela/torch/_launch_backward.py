@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tesela.torch import _heads_apart
-from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace
+from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
 from tesela.torch._request import Request
 
 _CUDA_ALIGNMENT: Final = 16  # bytes, for addresses and strides
@@ -28,9 +28,20 @@ def gradient_algorithm(is_cuda: bool) -> str:
     return "backward" if asks else "backward_fast"
 
 
+def _new_gradient(tensor: Tensor) -> Tensor:
+    """What ``new_output`` makes, but by one call of PyTorch where that gives the same."""
+    made = torch.empty_like(tensor)
+    if tensor.is_contiguous():
+        return made
+    strides = made.stride()
+    if strides[3] == 1 and strides[0] * made.shape[0] == made.numel():
+        return made
+    return new_output(tensor, tensor.shape[3])  # batches not outside, or overlapping views
+
+
 def new_gradients(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Tensors for the gradients, with the shapes of q, k and v and their axes' order in memory."""
-    return torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    return _new_gradient(q), _new_gradient(k), _new_gradient(v)
 
 
 def _is_readable(grad: Tensor) -> bool:
@@ -118,10 +129,10 @@ def launch_backward(
     if shared > 1:
         own_k, own_v = (_heads_apart.repeated(x, shared, request) for x in (k, v))
         dq, dk, dv = launch_backward(grad, q, own_k, own_v, out, lse, grad_of_lse, request)
-        dk = _heads_apart.summed(dk, shared, request, k)
-        return dq, dk, _heads_apart.summed(dv, shared, request, v)
+        dk = _heads_apart.summed(dk, shared, request, _new_gradient(k))
+        return dq, dk, _heads_apart.summed(dv, shared, request, _new_gradient(v))
     dq, dk, dv = (
-        torch.empty_like(x) if given is None else given
+        _new_gradient(x) if given is None else given
         for x, given in zip((q, k, v), into, strict=True)
     )
     if q.numel() == 0 or k.numel() == 0:  # without pairs the gradients are 0
