@@ -108,6 +108,13 @@ class Cases(unittest.TestCase):
         batches = {case.length: case.batch for case in cases.gqa_cases(None, "bf16")}
         self.assertEqual(batches, {2048: 8, 4096: 4, 8192: 2, 16384: 1, 32768: 1, 65536: 1})
 
+    def test_shared(self):
+        """One sequence: a longer one does not make the batch smaller."""
+        found = list(cases.shared_cases([2048, 8192], "bf16"))
+        self.assertEqual({case.batch for case in found}, {1})
+        self.assertEqual([case.heads // case.kv_heads for case in found], [8, 8, 4, 4, 4, 4])
+        self.assertTrue(all(case.variant is cases.CAUSAL for case in found))
+
     def test_copies(self):
         case = next(cases.gqa_cases([16384], "bf16"))
         self.assertEqual(case.input_bytes, 2 * 16384 * 128 * (64 + 8 + 8))
@@ -295,7 +302,7 @@ class Options(unittest.TestCase):
         for bad, remedy in (
             (
                 ["--shapes", "round"],
-                "choose from peers, gqa, decode, variants, sparsity, forms, library, all",
+                "choose from peers, gqa, shared, decode, variants, sparsity, forms, library, all",
             ),
             (["--dims", "64/1/2"], "write D, or D_qk/D_v as in 192/128"),
             (["--dims", "64,0"], "'0' is not a whole number from 1 to"),

@@ -14,7 +14,7 @@ import library
 import sparsity
 import summary
 
-SHAPES = ("peers", "gqa", "decode", "variants", "sparsity", "forms", "library")
+SHAPES = ("peers", "gqa", "shared", "decode", "variants", "sparsity", "forms", "library")
 PEERS = ("cudnn", "fa3", "fa2", "flex")
 PASSES = ("forward", "backward")
 
@@ -122,8 +122,8 @@ def parser() -> argparse.ArgumentParser:
         "--lengths",
         type=lengths,
         default=None,
-        help="of the peers', gqa, decode and library's shapes; default: 512 to 16384, 2048 to "
-        "65536, 8192 and 8192",
+        help="of the peers', gqa, shared, decode and library's shapes; default: 512 to 16384, 2048 "
+        "to 65536, 2048 to 16384, 8192 and 8192",
     )
     add(
         "--causal",
@@ -224,6 +224,8 @@ def chosen_cases(options: argparse.Namespace) -> list[cases.Case]:
         result += cases.peer_cases(options.dims, options.lengths, options.causal, options.dtype)
     if "gqa" in options.shapes:
         result += cases.gqa_cases(options.lengths, options.dtype)
+    if "shared" in options.shapes:
+        result += cases.shared_cases(options.lengths, options.dtype)
     if "decode" in options.shapes:
         result += cases.decode_cases(options.lengths, options.dtype)
     if "variants" in options.shapes:
