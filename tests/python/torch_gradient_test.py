@@ -40,17 +40,14 @@ def test_variants(case: Case, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("layout", ["bhsd", "bshd"])
 @pytest.mark.parametrize("name", ["causal", "alibi", "softcap"])
-def test_heads_apart(name: str, layout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shared keys with work items for each query head. Results keep k's order of axes in memory."""
-    launched: list[int] = []
-
-    def multiprocessors(device: int) -> int:
-        launched.append(device)
-        return 1000
-
-    q, k, v = inputs(queries=70, keys=90, heads=6, kv_heads=2, dtype=torch.float32)
+@pytest.mark.parametrize("processors, copies", [(1000, 4), (2, 2)])
+def test_heads_apart(
+    processors: int, copies: int, name: str, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies of shared keys. The gradients keep k's order of axes in memory."""
+    q, k, v = inputs(queries=70, keys=90, heads=8, kv_heads=2, dtype=torch.float32)
     parameters = {
-        "alibi": {"slope": random(6, seed=9, dtype=torch.float32)},
+        "alibi": {"slope": random(8, seed=9, dtype=torch.float32)},
         "softcap": {"cap": 3.0},
     }.get(name, {})
     grad = random(*q.shape[:3], v.shape[3], seed=4, dtype=torch.float32)
@@ -65,10 +62,11 @@ def test_heads_apart(name: str, layout: Any, monkeypatch: pytest.MonkeyPatch) ->
         return results
 
     wanted = run()
-    monkeypatch.setattr(_heads_apart, "_multiprocessors", multiprocessors)
+    monkeypatch.setattr(_heads_apart, "_multiprocessors", lambda device: processors)
     monkeypatch.setattr(_heads_apart, "_LEAST_QUERIES", 1)
+    request = Request(tesela.variant(name), {}, None, False)
+    assert _heads_apart.copies_of_heads(q, k, request) == copies
     actual = run()
-    assert launched
     for x, exact, like in zip(actual, wanted, (q, k, v), strict=True):
         assert x.stride() == exact.stride() or layout == "bshd"
         assert x.shape == like.shape
@@ -78,21 +76,22 @@ def test_heads_apart(name: str, layout: Any, monkeypatch: pytest.MonkeyPatch) ->
 def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_heads_apart, "_multiprocessors", lambda device: 132)
 
-    def shared(variant: Any, heads: int, kv_heads: int, length: int, batch: int = 1) -> int:
+    def copies(variant: Any, heads: int, kv_heads: int, length: int, batch: int = 1) -> int:
         q = torch.empty(batch, heads, length, 64, device="meta")
         k = torch.empty(batch, kv_heads, length, 64, device="meta")
         request = Request(tesela.variant(variant), {}, None, False)
-        return _heads_apart.sharing_heads(q, k, request)
+        return _heads_apart.copies_of_heads(q, k, request)
 
-    assert shared("causal", 8, 1, 8192) == 8  # 64 work items
-    assert shared("causal", 32, 8, 4096) == 4  # 256, uneven
-    assert shared("full", 32, 8, 4096) == 1  # 256, even
-    assert shared("causal", 32, 8, 8192) == 1
-    assert shared("causal", 8, 8, 4096) == 1  # none is shared
-    assert shared("causal", 8, 1, 256) == 1  # too little work
-    assert shared("causal", 7, 2, 8192) == 1  # an error, which the launch reports
+    assert copies("causal", 8, 1, 8192) == 8  # 64 work items
+    assert copies("causal", 32, 8, 4096) == 2  # 256, uneven
+    assert copies("causal", 64, 1, 32768) == 2  # the same
+    assert copies("full", 32, 8, 4096) == 1  # 256, even
+    assert copies("causal", 32, 8, 8192) == 1
+    assert copies("causal", 8, 8, 4096) == 1  # none is shared
+    assert copies("causal", 8, 1, 256) == 1  # too little work
+    assert copies("causal", 7, 2, 8192) == 1  # an error, which the launch reports
     of_kv_heads = "attention a(w: f32[Hkv]) { mask = q >= k\n score = s * w[hkv] }"
-    assert shared(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
+    assert copies(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
 
 
 @pytest.mark.parametrize("batch, keys", [(1, 0), (0, 1024)])

@@ -1,11 +1,12 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gradients of shared key/value heads with work items for each query head.
+"""Gradients of shared key/value heads with more work items than a key/value head has.
 
 A work item of the gradients' kernel of keys has 128 keys of a key/value head, and loops over the
 query heads that share it. With few such heads, as in tensor parallelism, a launch has too few work
 items for a GPU: eight query heads over one, 8192 keys: 64 work items for 132 multiprocessors. Then
-each query head gets keys and values of its own, and the gradients of these are summed afterwards.
+the query heads of a key/value head are dealt to several copies of its keys and values, and the
+gradients of the copies are summed afterwards.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ _ITEM_KEYS: Final = 128  # of a work item (compiler/driver/Attempts.cpp)
 _LEAST_QUERIES: Final = 4096
 """What a work item must have before the four additional kernels are worth their time: they take
 some 20 microseconds, and a tile of 64 queries takes 2 (docs/log/2026-11-27-backward.md)."""
+
+_ITEMS_OF_MULTIPROCESSOR: Final = 3
+"""With so many, the end of the launch is short: under a causal mask the longest work item has twice
+the work of the average."""
 
 
 @cache
@@ -43,8 +48,8 @@ def _has_mask(text: str) -> bool:
     return re.search(r"\bmask\s*=\s*(?!true\b)\S", text) is not None
 
 
-def sharing_heads(q: Tensor, k: Tensor, request: Request) -> int:
-    """How many query heads share a key/value head if they should be computed apart, otherwise 1.
+def copies_of_heads(q: Tensor, k: Tensor, request: Request) -> int:
+    """How many copies of each key/value head a launch should have; 1: none but itself.
 
     Args:
         q: q, k and the request are those of the forward launch.
@@ -60,24 +65,28 @@ def sharing_heads(q: Tensor, k: Tensor, request: Request) -> int:
     text = request.variant._program.line
     shared = heads // kv_heads
     items = q.shape[0] * kv_heads * -(-k.shape[row_axis] // _ITEM_KEYS)
-    # A mask makes the items uneven. Then twice as many are needed for even work.
-    needed = _multiprocessors(q.get_device()) * (2 if _has_mask(text) else 1)
-    if items > needed or shared * q.shape[row_axis] < _LEAST_QUERIES or _reads_kv_heads(text):
+    multiprocessors = _multiprocessors(q.get_device())
+    # A mask makes the items uneven, so that even two for each multiprocessor leave some idle.
+    if items > multiprocessors * (2 if _has_mask(text) else 1):
         return 1
-    return shared
+    if shared * q.shape[row_axis] < _LEAST_QUERIES or _reads_kv_heads(text):
+        return 1
+    wanted = _ITEMS_OF_MULTIPROCESSOR * multiprocessors
+    divisors = (each for each in range(1, shared) if shared % each == 0)
+    return next((each for each in divisors if items * each >= wanted), shared)
 
 
-def repeated(tensor: Tensor, shared: int, request: Request) -> Tensor:
-    """A copy of the keys or values in which each head follows ``shared`` times."""
-    return tensor.repeat_interleave(shared, 2 if request.is_bshd else 1)
+def repeated(tensor: Tensor, copies: int, request: Request) -> Tensor:
+    """Keys or values with ``copies`` copies of each head, one after the other."""
+    return tensor.repeat_interleave(copies, 2 if request.is_bshd else 1)
 
 
-def summed(gradient: Tensor, shared: int, request: Request, into: Tensor) -> Tensor:
-    """The sums over ``shared`` successive heads in ``into``, which is returned.
+def summed(gradient: Tensor, copies: int, request: Request, into: Tensor) -> Tensor:
+    """The sums over the copies of each head in ``into``, which is returned.
 
-    Each head's gradient is rounded to the element type already. The sum is made in float32.
+    Each copy's gradient is rounded to the element type already. The sum is made in float32.
     """
     axis = 2 if request.is_bshd else 1
     shape = gradient.shape
-    by_group = gradient.view(*shape[:axis], shape[axis] // shared, shared, *shape[axis + 1 :])
-    return torch.sum(by_group, axis + 1, out=into)
+    by_head = gradient.view(*shape[:axis], shape[axis] // copies, copies, *shape[axis + 1 :])
+    return torch.sum(by_head, axis + 1, out=into)

@@ -125,12 +125,12 @@ def launch_backward(
         request: see q.
         into: tensors for the gradients of q, k and v; None: a new tensor.
     """
-    shared = _heads_apart.sharing_heads(q, k, request) if into == (None, None, None) else 1
-    if shared > 1:
-        own_k, own_v = (_heads_apart.repeated(x, shared, request) for x in (k, v))
+    copies = _heads_apart.copies_of_heads(q, k, request) if into == (None, None, None) else 1
+    if copies > 1:
+        own_k, own_v = (_heads_apart.repeated(x, copies, request) for x in (k, v))
         dq, dk, dv = launch_backward(grad, q, own_k, own_v, out, lse, grad_of_lse, request)
-        dk = _heads_apart.summed(dk, shared, request, _new_gradient(k))
-        return dq, dk, _heads_apart.summed(dv, shared, request, _new_gradient(v))
+        dk = _heads_apart.summed(dk, copies, request, _new_gradient(k))
+        return dq, dk, _heads_apart.summed(dv, copies, request, _new_gradient(v))
     dq, dk, dv = (
         _new_gradient(x) if given is None else given
         for x, given in zip((q, k, v), into, strict=True)
