@@ -22,8 +22,9 @@ from tesela.torch._request import Request
 
 _ITEM_KEYS: Final = 128  # of a work item (compiler/driver/Attempts.cpp)
 _LEAST_QUERIES: Final = 4096
-"""What a work item must have before the four additional kernels are worth their time: they take
-some 20 microseconds, and a tile of 64 queries takes 2 (docs/log/2026-11-27-backward.md)."""
+"""The queries that a work item must have before the four additional kernels are worth their time.
+An estimate: they were not timed. 4096 queries take a work item some 120 microseconds, by the 1.86
+for a tile of 64 (docs/log/2026-11-27-backward.md)."""
 
 _ITEMS_OF_MULTIPROCESSOR: Final = 3
 """With so many, the end of the launch is short: under a causal mask the longest work item has twice
