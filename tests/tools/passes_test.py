@@ -117,7 +117,8 @@ class Gradients(unittest.TestCase):
             self.assertTrue(engine.applies(case))
             self.assertIsNone(self.fault(engine, case)[0])
         self.assertFalse(self.backward.Sdpa("fa2").applies(small(cases.window(8))))
-        self.assertFalse(self.backward.Sdpa("fa2").applies(small(cases.FULL, kv_heads=1)))
+        self.assertTrue(self.backward.Sdpa("fa2").applies(small(cases.FULL, kv_heads=1)))
+        self.assertFalse(self.backward.Sdpa("cpu").applies(small(cases.FULL, kv_heads=1)))
 
     def test_operators_arguments(self):
         """The arguments have everything that the GPU's operators ask for; others are left out."""

@@ -125,7 +125,8 @@ class Sdpa:
         self.name = name
 
     def applies(self, case: Case) -> bool:
-        return case.variant.plain is not None and case.heads == case.kv_heads
+        shares_heads = case.heads != case.kv_heads
+        return case.variant.plain is not None and not (shares_heads and self.name == "cpu")
 
     def prepare(self, case: Case, data: Data) -> Prepared:
         name = self.OPERATORS[self.name]
