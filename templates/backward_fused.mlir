@@ -4,6 +4,17 @@
 //
 // The order of these additions is not fixed, so the last bits of dQ may differ from launch to launch. dK and dV do not differ.
 
+// With few key/value heads there are few blocks of keys. Then the query heads of a key/value head are dealt to several work items,
+// its parts (tile.head_parts). Each part stores its sums of dK and dV in f32, in the place of its last query head, and another kernel
+// adds them up in a fixed order. With one part nothing is stored there, and that kernel has no work items.
+#sharing = #tile.extent<H ceildiv Hkv>
+#items = #tile.extent<(Sk ceildiv block_m) * (B * Hkv)>
+#heads_of_part = #tile.extent<(#items * #sharing) ceildiv workers>
+#parts = #tile.extent<#sharing ceildiv #heads_of_part>
+#stored_heads = #tile.extent<H * ((-1 + #parts) ceildiv #parts)>
+!dk_parts = !tile.view<[B, #stored_heads, Sk, d_qk], f32>
+!dv_parts = !tile.view<[B, #stored_heads, Sk, d_v], f32>
+
 // D and -L / ln 2 for each row (backward.mlir), and zeros where dQ will be summed. A work item owns block_m rows of a head.
 tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
     in %o: !tile.view<[B, H, Sq, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
@@ -49,35 +60,44 @@ tile.kernel @backward_rows<block_m, d_qk, d_v, padded_qk, padded_v, input>(
   tile.store %dQ0, %dq_sum[%rows] : !tile.tile<[block_m, padded_qk], f32>, !tile.view<[B, H, Sq, d_qk], f32>[!tile.block<query, block_m>]
 }
 
-// dK, dV and the sums of dQ: a work item owns block_m keys of a key/value head. It loops over the query heads that share this
-// head, and over the blocks of queries that need the keys. The rows of its tiles are keys.
-tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input>(
+// dK, dV and the sums of dQ: a work item owns block_m keys of a key/value head. It loops over its part of the query
+// heads that share this head, and over the blocks of queries that need the keys. The rows of its tiles are keys.
+tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, input, workers>(
     in %q: !tile.view<[B, H, Sq, d_qk], input>, in %k: !tile.view<[B, Hkv, Sk, d_qk], input>,
     in %v: !tile.view<[B, Hkv, Sk, d_v], input>, in %do: !tile.view<[B, H, Sq, d_v], input>,
     workspace %row_lse: !tile.view<[B, H, Sq], f32>, workspace %delta: !tile.view<[B, H, Sq], f32>,
     workspace %dq_sum: !tile.view<[B, H, Sq, d_qk], f32>,
+    workspace %dk_parts: !dk_parts, workspace %dv_parts: !dv_parts,
     out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>, %scale: f32) {
-  %keys = tile.work : !tile.block<key, block_m>
+  %keys = tile.work dealt to workers : !tile.block<key, block_m>
+  %part = tile.work_part of %keys : !tile.block<key, block_m>
+  %parts = tile.head_parts of workers !tile.block<key, block_m>
+  %key_batch, %key_head, %kv_head_of_keys, %first_key = tile.coordinates %keys : !tile.block<key, block_m>
   %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_qk], input>
   %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_v], input>
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
-  %key_batch, %key_head, %key_kv_head, %first_key = tile.coordinates %keys : !tile.block<key, block_m>
   %key_count = tile.extent "Sk"
   %heads = tile.extent "H"
   %kv_heads = tile.extent "Hkv"
   %sharing = arith.divui %heads, %kv_heads : i32
+  %first_shared = arith.muli %key_head, %sharing : i32
+  %before = arith.muli %part, %sharing : i32
+  %heads_before = arith.divui %before, %parts : i32
+  %own_first = arith.addi %first_shared, %heads_before : i32
+  %through = arith.addi %before, %sharing : i32
+  %heads_through = arith.divui %through, %parts : i32
+  %own_end = arith.addi %first_shared, %heads_through : i32
   %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
   %dQ0 = tile.constant 0.0 : !tile.tile<[block_n, padded_qk], f32>
   %dK0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
   %dV0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
 
-  %dK, %dV = scf.for %g = %none to %sharing step %one iter_args(%dKh = %dK0, %dVh = %dV0)
+  %dK, %dV = scf.for %own_head = %own_first to %own_end step %one iter_args(%dKh = %dK0, %dVh = %dV0)
       -> (!tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>) : i32 {
     %dKg, %dVg = tile.blocks %first_head, %partial of %keys : !tile.block<key, block_m> -> !tile.block<query, block_n>
         carry (%dK1 = %dKh : !tile.tile<[block_m, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_m, padded_v], f32>) {
       %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_n>
-      %own_head = arith.addi %head, %g : i32
       %queries = tile.block %first head %own_head of %first_head : !tile.block<query, block_n> -> !tile.block<query, block_n>
       %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
@@ -152,15 +172,76 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
     scf.yield %dKg, %dVg : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
   }
 
+  // One of the two blocks is empty, so the work item stores either results or sums. The key/value head follows from the end of the
+  // loop: then the loop's registers need not hold it.
+  %own_last = arith.subi %own_end, %one : i32
+  %stored_head = arith.divui %own_last, %sharing : i32
+  %is_whole = arith.cmpi eq, %parts, %one : i32
+  %end_of_results = arith.select %is_whole, %key_count, %none : i32
+  %end_of_sums = arith.select %is_whole, %none, %key_count : i32
+  %results = tile.block %first_key to %end_of_results head %stored_head of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
+  %sums = tile.block %first_key to %end_of_sums head %own_last of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
   %dKs = tile.map %dK : (!tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
   ^body(%x: f32, %row: i32, %column: i32):
     %y = arith.mulf %x, %scale : f32
     tile.yield %y : f32
   }
+  tile.store %dKs, %dk_parts[%sums] : !tile.tile<[block_m, padded_qk], f32>, !dk_parts[!tile.block<key, block_m>]
   %dKi = tile.convert %dKs : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
   %dVs = tile.dropout_scale %dV : !tile.tile<[block_m, padded_v], f32>
+  tile.store %dVs, %dv_parts[%sums] : !tile.tile<[block_m, padded_v], f32>, !dv_parts[!tile.block<key, block_m>]
   %dVi = tile.convert %dVs : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
+  tile.store %dKi, %dk[%results] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>]
+  tile.store %dVi, %dv[%results] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
+}
+
+// dK and dV from the sums of the parts: a work item owns block_m keys of a key/value head.
+tile.kernel @backward_joined_keys<block_m, d_qk, d_v, padded_qk, padded_v, input, workers>(
+    workspace %dk_parts: !dk_parts, workspace %dv_parts: !dv_parts,
+    out %dk: !tile.view<[B, Hkv, Sk, d_qk], input>, out %dv: !tile.view<[B, Hkv, Sk, d_v], input>) {
+  %keys = tile.work dealt to workers joined : !tile.block<key, block_m>
+  %parts = tile.head_parts of workers !tile.block<key, block_m>
+  %batch, %head, %kv_head, %first = tile.coordinates %keys : !tile.block<key, block_m>
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %heads = tile.extent "H"
+  %kv_heads = tile.extent "Hkv"
+  %sharing = arith.divui %heads, %kv_heads : i32
+  %first_shared = arith.muli %head, %sharing : i32
+  %before_first = arith.subi %first_shared, %one : i32
+  %dK0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
+  %dK = scf.for %p = %none to %parts step %one iter_args(%dK1 = %dK0) -> (!tile.tile<[block_m, padded_qk], f32>) : i32 {
+    %next = arith.addi %p, %one : i32
+    %through = arith.muli %next, %sharing : i32
+    %heads_through = arith.divui %through, %parts : i32
+    %place = arith.addi %before_first, %heads_through : i32
+    %part = tile.block %first head %place of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
+    %dKp = tile.load %dk_parts[%part] : !dk_parts[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_qk], f32>
+    %dK2 = tile.map %dK1, %dKp : (!tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
+    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    }
+    scf.yield %dK2 : !tile.tile<[block_m, padded_qk], f32>
+  }
+  %dKi = tile.convert %dK : !tile.tile<[block_m, padded_qk], f32> -> !tile.tile<[block_m, padded_qk], input>
   tile.store %dKi, %dk[%keys] : !tile.tile<[block_m, padded_qk], input>, !tile.view<[B, Hkv, Sk, d_qk], input>[!tile.block<key, block_m>]
+  %dV0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
+  %dV = scf.for %p = %none to %parts step %one iter_args(%dV1 = %dV0) -> (!tile.tile<[block_m, padded_v], f32>) : i32 {
+    %next = arith.addi %p, %one : i32
+    %through = arith.muli %next, %sharing : i32
+    %heads_through = arith.divui %through, %parts : i32
+    %place = arith.addi %before_first, %heads_through : i32
+    %part = tile.block %first head %place of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
+    %dVp = tile.load %dv_parts[%part] : !dv_parts[!tile.block<key, block_m>] -> !tile.tile<[block_m, padded_v], f32>
+    %dV2 = tile.map %dV1, %dVp : (!tile.tile<[block_m, padded_v], f32>, !tile.tile<[block_m, padded_v], f32>) -> !tile.tile<[block_m, padded_v], f32> {
+    ^body(%x: f32, %y: f32, %row: i32, %column: i32):
+      %z = arith.addf %x, %y : f32
+      tile.yield %z : f32
+    }
+    scf.yield %dV2 : !tile.tile<[block_m, padded_v], f32>
+  }
+  %dVi = tile.convert %dV : !tile.tile<[block_m, padded_v], f32> -> !tile.tile<[block_m, padded_v], input>
   tile.store %dVi, %dv[%keys] : !tile.tile<[block_m, padded_v], input>, !tile.view<[B, Hkv, Sk, d_v], input>[!tile.block<key, block_m>]
 }
 

@@ -145,6 +145,35 @@ static std::vector<std::string> parametersOf(ArrayRef<tile::KernelOp> kernels) {
   return names;
 }
 
+/// The parameters that say among how many workers kernels deal query heads (`tile.work dealt to`).
+static std::vector<std::string> dealtParameters(ArrayRef<tile::KernelOp> kernels) {
+  std::vector<std::string> names;
+  for (tile::KernelOp kernel : kernels)
+    const_cast<tile::KernelOp &>(kernel).walk([&](tile::WorkOp work) {
+      auto symbol = dyn_cast_or_null<tile::SymbolAttr>(work.getWorkersAttr());
+      if (symbol && !llvm::is_contained(names, symbol.getName()))
+        names.push_back(symbol.getName().str());
+    });
+  return names;
+}
+
+/// Among how many workers they deal them if the caller does not say so. Narrow heads whose kernel
+/// also adds up dQ have one worker on a chip with warpgroup products. There the consumers' loop
+/// needs nearly all registers, and ptxas 13.0 spilled in it if anything but the results was stored
+/// behind it: causal gradients at D 64 fell from 564 to 380 TFLOP/s
+/// (docs/log/2026-11-29-shared-heads.md).
+static int64_t keyWorkersOf(const KernelSpecification &specification,
+                            ArrayRef<tile::KernelOp> kernels) {
+  bool isNarrow = specification.headDimQk <= 64;
+  bool hasFullRegisters = llvm::any_of(kernels, [](tile::KernelOp kernel) {
+    bool addsUp =
+        kernel.walk([](tile::AccumulateOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+    return addsUp && schedule && schedule->consumers > 0;
+  });
+  return isNarrow && hasFullRegisters ? 1 : keyWorkersFor(specification.target);
+}
+
 /// Checks that the other bindings fit a shared prefix.
 static Status checkPrefix(const KernelSpecification &specification) {
   Places place = placesOf(specification);
@@ -252,6 +281,11 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     bound.push_back(name.str());
     bindings.push_back(binding);
   }
+  for (std::string &parameter : dealtParameters(kernels))
+    if (!llvm::is_contained(bound, parameter)) {
+      bindings.push_back(fmt::format("{}={}", parameter, keyWorkersOf(specification, kernels)));
+      bound.push_back(std::move(parameter));
+    }
   for (const std::string &parameter : own)
     if (!llvm::is_contained(bound, parameter))
       return invalid(fmt::format("the parameter '{}' of the template '{}' has no value: bind it, "

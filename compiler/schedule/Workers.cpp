@@ -1,4 +1,4 @@
-//===- Workers.cpp - The work items that share keys -------------*- C++ -*-===//
+//===- Workers.cpp - How many work items share keys -------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
@@ -86,6 +86,17 @@ int64_t sharesOfEqual(const KernelSpecification &specification) {
 int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specification) {
   bool isMeasured = specification.headDimV > 64 && specification.headDimV <= 128;
   return schedule.consumers >= 2 && isMeasured ? 1 : std::max<int64_t>(schedule.warps, 4);
+}
+
+/// Two to four work items for each multiprocessor, because parts are rounded to whole heads. Under
+/// a causal mask the longest item has twice the work of the average, and the others fill up the
+/// rest. The host's number is that of templates/backward_in_parts.mlir.
+int64_t keyWorkersFor(const Target &target) {
+  constexpr int64_t ofHost = 16, ofMultiprocessor = 4, ofUnknownChip = 512;
+  if (target.kind == Target::Kind::host)
+    return ofHost;
+  Result<ChipSpeeds> speeds = chipSpeeds(target.sm);
+  return speeds ? ofMultiprocessor * speeds->multiprocessors : ofUnknownChip;
 }
 
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch) {

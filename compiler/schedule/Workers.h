@@ -1,11 +1,12 @@
-//===- Workers.h - The work items that share keys ---------------*- C++ -*-===//
+//===- Workers.h - How many work items share keys ---------------*- C++ -*-===//
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How many work items share the keys of a launch's sequences (templates/forward_in_parts.mlir) is a
-// compile-time constant, known before the schedule. It decides which thread blocks suit a kernel.
-// So both rules are in this file.
+// How many work items share the keys of a launch's sequences (templates/forward_in_parts.mlir), or
+// the query heads of its key/value heads (templates/backward.mlir), is a compile-time constant,
+// known before the schedule. The former decides which thread blocks suit a kernel, so both rules
+// are in this file.
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_COMPILER_SCHEDULE_WORKERS_H
@@ -27,6 +28,10 @@ struct SharedKeys {
 
 /// The binding "workers" for launches of `specification`'s kernel. It must not have one yet.
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch);
+
+/// Among how many work items the kernel deals the query heads of key/value heads (`tile.work dealt
+/// to`) if the caller does not bind it.
+int64_t keyWorkersFor(const Target &target);
 
 /// If several sequences have equal lengths and long parts: how many neighbouring parts are joined.
 int64_t sharesOfEqual(const KernelSpecification &specification);

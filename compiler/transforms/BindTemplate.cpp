@@ -140,13 +140,17 @@ struct TileBind : impl::TileBindBase<TileBind> {
       }
       auto slots = dyn_cast<tile::WorkSlotsOp>(op);
       auto more = dyn_cast<tile::MoreSlotsOp>(op);
+      auto work = dyn_cast<tile::WorkOp>(op);
+      auto dealt = dyn_cast<tile::HeadPartsOp>(op);
       auto heads = dyn_cast<tile::WorkHeadsOp>(op);
       if (heads && !tile::staticExtent(heads.getMost())) {
         op->emitError() << "its number of work items names something that is no parameter of the "
                            "template";
         return WalkResult::interrupt();
       }
-      if ((slots && !tile::staticExtent(slots.getWorkers())) ||
+      if ((work && work.getWorkersAttr() && !tile::staticExtent(work.getWorkersAttr())) ||
+          (dealt && !tile::staticExtent(dealt.getWorkers())) ||
+          (slots && !tile::staticExtent(slots.getWorkers())) ||
           (more && !tile::staticExtent(more.getWorkers()))) {
         op->emitError() << "its workers name something that is no parameter of the template";
         return WalkResult::interrupt();

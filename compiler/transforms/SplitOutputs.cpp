@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "tile/GradientOps.h"
 #include "transforms/Passes.h"
+#include "transforms/UnusedArguments.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/BitVector.h"
@@ -149,37 +150,55 @@ void eraseUnused(tile::KernelOp kernel) {
        smaller) // inner loops first: their initial values are values of the outer ones
     dropCarried(loop, dropped);
 
-  llvm::BitVector erased(kernel.getBody().getNumArguments());
-  SmallVector<Attribute> names, roles;
-  for (BlockArgument argument : kernel.getBody().getArguments()) {
-    unsigned index = argument.getArgNumber();
-    erased[index] = argument.use_empty();
-    if (erased[index])
-      continue;
-    names.push_back(kernel.getArgumentNames()[index]);
-    if (std::optional<ArrayAttr> all = kernel.getArgumentRoles())
-      roles.push_back((*all)[index]);
-  }
-  kernel.getBodyBlock().eraseArguments(erased);
-  kernel.setArgumentNamesAttr(ArrayAttr::get(kernel.getContext(), names));
-  if (kernel.getArgumentRoles())
-    kernel.setArgumentRolesAttr(ArrayAttr::get(kernel.getContext(), roles));
+  eraseUnusedArguments(kernel);
 }
 
+/// The loop's result from which a stored tile is computed.
+Value sumOf(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  while (op && !isLoop(op) && op->getNumOperands() > 0) {
+    tile = op->getOperand(0);
+    op = tile.getDefiningOp();
+  }
+  return tile;
+}
+
+/// An output, and the stores to workspaces of tiles that are computed from the same sum.
+struct Output {
+  tile::StoreOp store;
+  SmallVector<tile::StoreOp> sums;
+};
+
 /// The outputs of a kernel with products that only stores them at its end; empty otherwise.
-SmallVector<tile::StoreOp> outputsOf(tile::KernelOp kernel) {
+SmallVector<Output> outputsOf(tile::KernelOp kernel) {
   bool hasProducts = false, hasOthers = false;
+  SmallVector<tile::StoreOp> others; ///< to workspaces
+  SmallVector<Output> outputs;
   kernel.walk([&](Operation *op) {
     hasProducts |= isa<tile::DotOp>(op);
     auto store = dyn_cast<tile::StoreOp>(op);
     auto view = store ? dyn_cast<BlockArgument>(store.getView()) : BlockArgument();
-    bool isOutput = view && op->getParentOp() == kernel &&
-                    kernel.getArgumentRole(view.getArgNumber()) == tile::Role::Out;
-    hasOthers |= !isOutput && isa<tile::StoreOp, tile::AccumulateOp, tile::ScorePartialsOp>(op);
+    if (!view || op->getParentOp() != kernel) {
+      hasOthers |= isa<tile::StoreOp, tile::AccumulateOp, tile::ScorePartialsOp>(op);
+      return;
+    }
+    std::optional<tile::Role> role = kernel.getArgumentRole(view.getArgNumber());
+    if (role == tile::Role::Out)
+      outputs.push_back({store, {}});
+    else if (role == tile::Role::Workspace)
+      others.push_back(store);
+    else
+      hasOthers = true;
   });
-  if (!hasProducts || hasOthers)
-    return {};
-  return llvm::to_vector(kernel.getBodyBlock().getOps<tile::StoreOp>());
+  for (tile::StoreOp other : others) {
+    Output *output = llvm::find_if(outputs, [&](Output &each) {
+      return sumOf(each.store.getTile()) == sumOf(other.getTile());
+    });
+    hasOthers |= output == outputs.end();
+    if (output != outputs.end())
+      output->sums.push_back(other);
+  }
+  return hasProducts && !hasOthers ? outputs : SmallVector<Output>();
 }
 
 struct TileSplitOutputs : impl::TileSplitOutputsBase<TileSplitOutputs> {
@@ -198,12 +217,15 @@ struct TileSplitOutputs : impl::TileSplitOutputsBase<TileSplitOutputs> {
     OpBuilder builder(kernel);
     for (size_t index = 0; index < count; ++index) {
       auto own = cast<tile::KernelOp>(builder.clone(*kernel));
-      for (auto [place, store] : llvm::enumerate(outputsOf(own))) {
-        unsigned number = cast<BlockArgument>(store.getView()).getArgNumber();
-        if (place == index)
+      for (auto [place, output] : llvm::enumerate(outputsOf(own))) {
+        unsigned number = cast<BlockArgument>(output.store.getView()).getArgNumber();
+        if (place == index) {
           own.setSymName((kernel.getSymName() + "_" + own.getArgumentName(number)).str());
-        else
-          store.erase();
+          continue;
+        }
+        for (tile::StoreOp sums : output.sums)
+          sums.erase();
+        output.store.erase();
       }
       eraseUnused(own);
     }

@@ -19,14 +19,69 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
     have the most keys).
 
     If the block is of keys, a work item is a batch, a key/value head and a block of its keys, with all
-    query heads of that head. Key/value heads are grouped by the number of queries that read them (`group_keys` again). In a
+    query heads of that head. Key/value heads are grouped by the number of queries (`group_keys` again). In a
     group the first keys come first (with a causal mask they have the most queries).
 
+    With `dealt to workers` the query heads of a key/value head are dealt to P work items (`tile.head_parts`), and `tile.work_part` gives the number of
+    a work item's part. With `joined` the work items are those of a kernel that joins the results of these parts: again blocks
+    of keys of a key/value head, and there are none if P is 1.
+
     `item` is the item's number. Without it the target gives the number: one thread block, one item.
+
+    Examples:
+    ```mlir
+    %rows = tile.work : !tile.block<query, 64>
+    %item = tile.work dealt to 528 : !tile.block<key, 128>
+    %keys = tile.work dealt to 528 joined : !tile.block<key, 128>
+    ```
   }];
-  let arguments = (ins Optional<I32>:$item);
+  let arguments = (ins Optional<I32>:$item, OptionalAttr<AnyAttr>:$workers, UnitAttr:$joined);
   let results = (outs Tile_BlockType:$block);
-  let assemblyFormat = "(`item` $item^)? attr-dict `:` type($block)";
+  let builders = [OpBuilder<(ins "::mlir::Type":$block, "::mlir::Value":$item, "::mlir::Attribute":$workers), [{
+    build($_builder, $_state, block, item, workers, /*joined=*/false);
+  }]>];
+  let assemblyFormat = [{
+    (`item` $item^)? (`dealt` `to` custom<Extent>($workers)^)? (`joined` $joined^)? attr-dict `:` type($block)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Among how many workers the query heads of this kernel are dealt; null if they are not.
+    ::mlir::Attribute getDealt() { return getJoined() ? ::mlir::Attribute() : getWorkersAttr(); }
+  }];
+}
+
+def Tile_WorkPartOp : Tile_Op<"work_part", [Pure]> {
+  let summary = "which part of the query heads a work item of `tile.work dealt to` has, from 0 to P - 1";
+  let description = [{
+    `keys` is the block of the `tile.work`.
+
+    Example: `%part = tile.work_part of %keys : !tile.block<key, 128>`
+  }];
+  let arguments = (ins Tile_BlockType:$keys);
+  let results = (outs I32:$part);
+  let assemblyFormat = "`of` $keys attr-dict `:` type($keys)";
+}
+
+def Tile_HeadPartsOp : Tile_Op<"head_parts", [Pure]> {
+  let summary = "among how many work items `tile.work dealt to workers` deals the query heads of a key/value head";
+  let description = [{
+    A block of keys with all its query heads is a long work item, and with few key/value heads there are few of them. So the query heads are dealt
+    to parts, in such a way that a launch has about `workers` work items:
+
+        P = ceil((H / Hkv) / ceil(min(items, workers) · (H / Hkv) / workers))
+
+    where items is the number of blocks `keys` of all key/value heads. The inner quotient is the number of query heads of a part. P is 1 if there are
+    `workers` items without parts. Part p has the query heads from floor(p · (H / Hkv) / P) to floor((p + 1) · (H / Hkv) / P) - 1 of those that share
+    the key/value head.
+
+    `workers` is an expression of a template's parameters; `tile-bind` makes it a number.
+
+    Example: `%parts = tile.head_parts of 528 !tile.block<key, 128>`
+  }];
+  let arguments = (ins AnyAttr:$workers, TypeAttrOf<Tile_BlockType>:$keys);
+  let results = (outs I32:$count);
+  let assemblyFormat = "`of` custom<Extent>($workers) $keys attr-dict";
+  let hasVerifier = 1;
 }
 
 def Tile_WorkSlotsOp : Tile_Op<"work_slots", [Pure]> {
@@ -163,9 +218,14 @@ def Tile_PagedOp : Tile_Op<"paged", [Pure]> {
 
 def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
   let summary = "how many work items of `rows` queries, or keys, the launch has";
-  let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows);
+  let description = [{
+    With `dealt to` it counts those of a `tile.work` with the same words.
+
+    Example: `%count = tile.work_items !tile.block<key, 128> dealt to 528`
+  }];
+  let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows, OptionalAttr<AnyAttr>:$workers);
   let results = (outs I32:$count);
-  let assemblyFormat = "$rows attr-dict";
+  let assemblyFormat = "$rows (`dealt` `to` custom<Extent>($workers)^)? attr-dict";
 }
 
 def Tile_CoordinatesOp : Tile_Op<"coordinates", [Pure]> {

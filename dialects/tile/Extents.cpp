@@ -73,8 +73,14 @@ static ParseResult parsePrimary(AsmParser &parser, Attribute &extent) {
     extent = SymbolAttr::get(context, name);
     return success();
   }
-  return parser.emitError(parser.getCurrentLocation(),
-                          "expected an extent: a number, the name of a parameter or '?'");
+  SMLoc loc = parser.getCurrentLocation();
+  OptionalParseResult alias = parser.parseOptionalAttribute(extent);
+  if (alias.has_value()) {
+    if (succeeded(*alias) && !isa<SymbolAttr, ExtentExprAttr>(extent))
+      return parser.emitError(loc) << "expected an alias of a #tile.extent, got " << extent;
+    return *alias;
+  }
+  return parser.emitError(loc, "expected an extent: a number, the name of a parameter or '?'");
 }
 
 ParseResult tesela::tile::parseExtent(AsmParser &parser, Attribute &extent) {

@@ -35,7 +35,7 @@ bool isDynamicExtent(mlir::Attribute extent);
 bool mayBeEqual(mlir::Attribute a, mlir::Attribute b);
 
 // extent  ::= primary ((`+` | `*` | `ceildiv`) primary)?
-// primary ::= integer | name | `?` | `(` extent `)`
+// primary ::= integer | name | `?` | `(` extent `)` | alias of a `#tile.extent`
 mlir::ParseResult parseExtent(mlir::AsmParser &parser, mlir::Attribute &extent);
 void printExtent(mlir::AsmPrinter &printer, mlir::Attribute extent);
 

@@ -86,6 +86,36 @@ static LogicalResult verifyPlaced(Operation *op, ViewType view, ViewType result)
                            << view << " and " << result;
 }
 
+/// Query heads are dealt to parts only where work items are blocks of keys.
+static LogicalResult verifyDealt(Operation *op, BlockType block, Attribute workers) {
+  if (!workers)
+    return success();
+  if (block.getAxis() != Axis::Key)
+    return op->emitOpError() << "expected a block of keys, whose query heads are dealt to work "
+                                "items, got "
+                             << block << "; leave out `dealt to`";
+  std::optional<int64_t> number = staticExtent(workers);
+  if (number && *number < 1)
+    return op->emitOpError() << "expected at least one worker, got " << *number;
+  return success();
+}
+
+LogicalResult WorkOp::verify() {
+  if (getJoined() && !getWorkersAttr())
+    return emitOpError() << "expected `dealt to` before `joined`, got none: say among how many "
+                            "workers the joined parts were dealt";
+  return verifyDealt(*this, getBlock().getType(), getWorkersAttr());
+}
+
+LogicalResult HeadPartsOp::verify() {
+  auto keys = dyn_cast<BlockType>(getKeys());
+  if (!keys || keys.getAxis() != Axis::Key)
+    return emitOpError() << "expected a block of keys, whose query heads are dealt to work items, "
+                            "got "
+                         << getKeys();
+  return verifyDealt(*this, keys, getWorkersAttr());
+}
+
 LogicalResult BlockOp::verify() {
   if (getOf() || (getBatch() && getHead()))
     return success();

@@ -55,8 +55,12 @@ private:
 } // namespace
 
 std::string expressionInC(const Expression &expression, std::string_view extents) {
-  if (expression.text().find('-') != std::string::npos)
-    return "";
+  // The launcher's functions take a negative number as the first of two to be added, and as nothing
+  // else.
+  std::string_view text = expression.text();
+  for (size_t at = text.find('-'); at != text.npos; at = text.find('-', at + 1))
+    if (!text.substr(0, at).ends_with("(+ "))
+      return "";
   Translator translator(
       expression.text(),
       [](std::string_view symbol, const std::string &left, const std::string &right) {

@@ -75,7 +75,7 @@ SIZES = [
     {"queries": 300, "keys": 301, "head_dim": 128, "kv_heads": 1},
     {"queries": 200, "keys": 200, "head_dim": 256, "batch": 1},
     {"queries": 200, "keys": 100, "head_dim": 192, "head_dim_v": 128, "batch": 1},
-    {"queries": 2048, "keys": 2048, "head_dim": 128, "batch": 1},  # its heads are computed apart
+    {"queries": 2048, "keys": 2048, "head_dim": 128, "batch": 1},
     {"queries": 1030, "keys": 999, "head_dim": 128, "batch": 1, "heads": 8, "kv_heads": 1},
 ]
 

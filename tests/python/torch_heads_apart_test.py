@@ -57,9 +57,11 @@ def test_heads_apart(
 def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_heads_apart, "_multiprocessors", lambda device: 132)
 
-    def copies(variant: Any, heads: int, kv_heads: int, length: int, batch: int = 1) -> int:
-        q = torch.empty(batch, heads, length, 64, device="meta")
-        k = torch.empty(batch, kv_heads, length, 64, device="meta")
+    def copies(
+        variant: Any, heads: int, kv_heads: int, length: int, batch: int = 1, head_dim: int = 64
+    ) -> int:
+        q = torch.empty(batch, heads, length, head_dim, device="meta")
+        k = torch.empty(batch, kv_heads, length, head_dim, device="meta")
         request = Request(tesela.variant(variant), {}, None, False)
         return _heads_apart.copies_of_heads(q, k, request)
 
@@ -71,6 +73,10 @@ def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert copies("causal", 8, 8, 4096) == 1  # none is shared
     assert copies("causal", 8, 1, 256) == 1  # too little work
     assert copies("causal", 7, 2, 8192) == 1  # an error, which the launch reports
+    assert copies("causal", 8, 1, 8192, head_dim=128) == 1  # the kernel deals the heads
+    torch.use_deterministic_algorithms(True)
+    assert copies("causal", 8, 1, 8192) == 1  # the same
+    torch.use_deterministic_algorithms(False)
     of_kv_heads = "attention a(w: f32[Hkv]) { mask = q >= k\n score = s * w[hkv] }"
     assert copies(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
 

@@ -105,9 +105,10 @@ class Command(Export):
         self.assertEqual([name for name, role in roles.items() if role[0] == "out"], ["dk", "dv", "dq"])
         for target in manifest["targets"]:
             self.assertEqual([each["kernel"] for each in target["launches"]],
-                             ["backward_rows", "backward_keys", "backward_queries"])
+                             ["backward_rows", "backward_keys", "backward_joined_keys",
+                              "backward_queries"])
             self.assertEqual([each["name"] for each in target["workspaces"]],
-                             ["row_lse", "delta"])
+                             ["row_lse", "delta", "dk_parts", "dv_parts"])
 
     def test_templates_parameters(self):
         self.export("causal", "--algorithm", "forward_in_parts", "--bind", "workers=4", "--target", "host",

@@ -30,6 +30,20 @@ tile.kernel @clash<d, e, input>(%q: !tile.view<[?, ?, ?, d], input>) {
 
 // -----
 
+tile.kernel @dealt<d>() {
+  // expected-error @+1 {{its workers name something that is no parameter of the template}}
+  %keys = tile.work dealt to workers : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @parts<d>() {
+  // expected-error @+1 {{its workers name something that is no parameter of the template}}
+  %parts = tile.head_parts of workers !tile.block<key, 64>
+}
+
+// -----
+
 tile.kernel @number<d>() {
   // expected-error @+1 {{its extent names something that is no parameter of the template}}
   %n = tile.number m * 2

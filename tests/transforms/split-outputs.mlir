@@ -1,9 +1,9 @@
 // RUN: tesela-opt %s --tile-split-outputs | FileCheck %s
 
 // Each output has a kernel with everything that it depends on, also through the loops. The other output's sums, loads and arguments
-// are removed. Values that both need are in both kernels.
+// are removed. Values that both need are in both kernels. A store to a workspace stays with the output of the same tile.
 // CHECK-LABEL: tile.kernel @keys_dk
-// CHECK-SAME: in %q: {{.*}}, in %k: {{.*}}, in %v: {{.*}}, in %do: {{.*}}, out %dk: {{[^%]*}}) attributes
+// CHECK-SAME: in %q: {{.*}}, in %k: {{.*}}, in %v: {{.*}}, in %do: {{.*}}, workspace %dk_sums: {{.*}}, out %dk: {{[^%]*}}) attributes
 // CHECK: tile.load %k
 // CHECK: tile.load %v
 // CHECK: scf.for %{{.*}} iter_args(%[[OUTER:.*]] = %{{[^,]*}}) -> (!tile.tile<[128, 64], f32>)
@@ -14,7 +14,8 @@
 // CHECK: tile.dot {{.*}} plus %[[SUM]]
 // CHECK-NOT: tile.dot
 // CHECK: tile.yield %{{[^,]*}} : !tile.tile<[128, 64], f32>
-// CHECK: tile.store %{{.*}}, %dk
+// CHECK: tile.store %{{.*}}, %dk_sums
+// CHECK: tile.store %{{.*}}, %dk[
 // CHECK-NOT: tile.store
 // CHECK-LABEL: tile.kernel @keys_dv
 // CHECK-SAME: in %q: {{.*}}, in %k: {{.*}}, in %do: {{.*}}, out %dv: {{[^%]*}}) attributes
@@ -25,6 +26,7 @@
 // CHECK: tile.store %{{.*}}, %dv
 tile.kernel @keys(in %q: !tile.view<[B, H, Sq, 64], bf16>, in %k: !tile.view<[B, Hkv, Sk, 64], bf16>,
                   in %v: !tile.view<[B, Hkv, Sk, 32], bf16>, in %do: !tile.view<[B, H, Sq, 32], bf16>,
+                  workspace %dk_sums: !tile.view<[B, Hkv, Sk, 64], f32>,
                   out %dk: !tile.view<[B, Hkv, Sk, 64], f32>, out %dv: !tile.view<[B, Hkv, Sk, 32], f32>)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, split_outputs = true>} {
   %keys = tile.work : !tile.block<key, 128>
@@ -56,6 +58,7 @@ tile.kernel @keys(in %q: !tile.view<[B, H, Sq, 64], bf16>, in %k: !tile.view<[B,
     }
     scf.yield %dKg, %dVg : !tile.tile<[128, 64], f32>, !tile.tile<[128, 32], f32>
   }
+  tile.store %dK, %dk_sums[%keys] : !tile.tile<[128, 64], f32>, !tile.view<[B, Hkv, Sk, 64], f32>[!tile.block<key, 128>]
   tile.store %dK, %dk[%keys] : !tile.tile<[128, 64], f32>, !tile.view<[B, Hkv, Sk, 64], f32>[!tile.block<key, 128>]
   tile.store %dV, %dv[%keys] : !tile.tile<[128, 32], f32>, !tile.view<[B, Hkv, Sk, 32], f32>[!tile.block<key, 128>]
 }

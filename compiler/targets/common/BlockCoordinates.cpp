@@ -72,6 +72,28 @@ Value emitMoreSlots(OpBuilder &builder, Location loc, const ExtentValues &extent
   return arith::AddIOp::create(builder, loc, last, constant(builder, loc, 1));
 }
 
+Value emitHeadParts(OpBuilder &builder, Location loc, const ExtentValues &extents,
+                    tile::BlockType keys, int64_t workers) {
+  // No operand is 0: a launch that has work items has heads and keys.
+  auto ceilDivide = [&](Value a, Value b) -> Value {
+    Value one = constant(builder, loc, 1);
+    Value last =
+        arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, a, one), b);
+    return arith::AddIOp::create(builder, loc, last, one);
+  };
+  Value sharing = emitSharing(builder, loc, extents), wanted = constant(builder, loc, workers);
+  Value items = arith::MinUIOp::create(builder, loc, emitWorkItems(builder, loc, extents, keys),
+                                       wanted); // so the product stays far from the end of i32
+  Value heads = arith::MulIOp::create(builder, loc, items, sharing);
+  return ceilDivide(sharing, ceilDivide(heads, wanted));
+}
+
+ExtentValues emitDealt(OpBuilder &builder, Location loc, const ExtentValues &extents, Value parts) {
+  ExtentValues dealt = extents;
+  dealt.Hkv = arith::MulIOp::create(builder, loc, extents.Hkv, parts);
+  return dealt;
+}
+
 /// How many key/value heads form a group whose items read `groupRows` rows in sum, if each head
 /// reads `rows`; at least one.
 static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents, Value rows,
@@ -131,8 +153,8 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
     return arith::SubIOp::create(builder, loc, a, b);
   };
   if (block.getAxis() == tile::Axis::Key) {
-    Value queries = multiply(extents.Sq, emitSharing(builder, loc, extents));
-    Value group = emitGroup(builder, loc, extents, queries, groupKeys);
+    // Work items that run at the same time are mostly at the same one of the shared query heads.
+    Value group = emitGroup(builder, loc, extents, extents.Sq, groupKeys);
     Value blocks = emitBlocks(builder, loc, extents.Sk, block.getRows());
     ItemPlace place =
         emitItemPlace(builder, loc, item, group, blocks, multiply(extents.B, extents.Hkv));
@@ -159,6 +181,17 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
                                  inSharing);
   }
   return {batch, head, first, extents.Sq, extents.Sk};
+}
+
+std::pair<BlockCoordinates, Value> emitDealtWork(OpBuilder &builder, Location loc, Value item,
+                                                 const ExtentValues &extents, tile::BlockType keys,
+                                                 int64_t groupKeys, int64_t workers) {
+  Value parts = emitHeadParts(builder, loc, extents, keys, workers);
+  BlockCoordinates work =
+      emitWork(builder, loc, item, emitDealt(builder, loc, extents, parts), keys, groupKeys);
+  Value part = arith::RemUIOp::create(builder, loc, work.head, parts);
+  work.head = arith::DivUIOp::create(builder, loc, work.head, parts);
+  return {work, part};
 }
 
 RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates &block, Value row,

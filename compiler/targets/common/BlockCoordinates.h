@@ -37,14 +37,30 @@ mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const Ex
 mlir::Value emitMoreSlots(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
                           tile::BlockType block, int64_t workers);
 
+/// tile.head_parts.
+mlir::Value emitHeadParts(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
+                          tile::BlockType keys, int64_t workers);
+
+/// The extents of a launch in which each of `parts` parts of the query heads has a key/value head
+/// of its own.
+ExtentValues emitDealt(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,
+                       mlir::Value parts);
+
 /// tile.work. Let G be the query heads of a group (those of `groupKeys` / Sk key/value heads, at
 /// least one), with heads numbered batch · H + head. Then item = group · G · blocks + (blocks - 1 -
 /// row block) · G' + head in the group, where G' <= G is the number of heads in this group (the
 /// last one may have fewer). If a block has several heads, the heads of a key/value head are
 /// counted in packs of that many; the last pack may reach beyond them. For blocks of keys: the same
-/// with key/value heads, `groupKeys` / (Sq · H / Hkv) in a group, and the first block first.
+/// with key/value heads, `groupKeys` / Sq in a group, and the first block first.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                           const ExtentValues &extents, tile::BlockType block, int64_t groupKeys);
+
+/// `tile.work dealt to workers`, and tile.work_part.
+std::pair<BlockCoordinates, mlir::Value> emitDealtWork(mlir::OpBuilder &builder, mlir::Location loc,
+                                                       mlir::Value item,
+                                                       const ExtentValues &extents,
+                                                       tile::BlockType keys, int64_t groupKeys,
+                                                       int64_t workers);
 
 /// The head and the position of a row of a block of queries, and whether such a row exists (i1).
 struct RowCoordinates {

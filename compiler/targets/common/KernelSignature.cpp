@@ -150,7 +150,14 @@ Expression workItems(tile::KernelOp kernel) {
     return itemsOfHeads(*tile::staticExtent(work.getMost()));
   tile::BlockType block;
   std::optional<int64_t> workers;
-  kernel.walk([&](tile::WorkOp work) { block = work.getBlock().getType(); });
+  std::optional<int64_t> dealt;
+  bool isJoined = false;
+  kernel.walk([&](tile::WorkOp work) {
+    block = work.getBlock().getType();
+    isJoined = work.getJoined();
+    if (Attribute number = work.getWorkersAttr())
+      dealt = tile::staticExtent(number);
+  });
   kernel.walk([&](tile::WorkSlotsOp work) {
     block = work.getBlock().getType();
     workers = tile::staticExtent(work.getWorkers());
@@ -161,6 +168,15 @@ Expression workItems(tile::KernelOp kernel) {
     packs = "(* Hkv (ceildiv (ceildiv H Hkv) " + std::to_string(block.getHeadCount()) + "))";
   std::string positions = std::to_string(block.getPositions());
   std::string blocks = (isOfKeys ? "(ceildiv Sk " : "(ceildiv Sq ") + positions + ")";
+  if (dealt) {
+    std::string items = "(* " + blocks + " (* B Hkv))", sharing = "(ceildiv H Hkv)";
+    std::string headsOfPart =
+        "(ceildiv (* " + items + " " + sharing + ") " + std::to_string(*dealt) + ")";
+    std::string parts = "(ceildiv " + sharing + " " + headsOfPart + ")";
+    if (isJoined) // 0 if there is one part, otherwise 1
+      parts = "(ceildiv (+ -1 " + parts + ") " + parts + ")";
+    return Expression::parse("(* " + items + " " + parts + ")").value();
+  }
   if (!workers)
     return Expression::parse("(* " + blocks + " (* B " + packs + "))").value();
   // An empty batch has no work: then (ceildiv B B) is 0, otherwise 1.

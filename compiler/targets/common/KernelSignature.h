@@ -67,8 +67,9 @@ private:
 };
 
 /// The number of work items of a bound kernel: `(* (ceildiv Sq block_m) (* B H))`, or with packs of
-/// heads instead of H. For blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`. For tile.work_slots
-/// with B and `more` instead of B.
+/// heads instead of H. For blocks of keys `(* (ceildiv Sk block_n) (* B Hkv))`. With `dealt to`
+/// times the parts of tile.head_parts; with `joined` times 0 if there is one part. For
+/// tile.work_slots with B and `more` instead of B.
 Expression workItems(tile::KernelOp kernel);
 
 } // namespace tesela

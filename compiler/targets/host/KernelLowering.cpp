@@ -81,8 +81,24 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
       .Case([&](scf::ForOp loop) { return lowerFor(loop); })
       .Case([&](scf::IfOp branch) { return lowerIf(branch); })
       .Case([&](tile::WorkOp work) {
-        blocks_[work.getBlock()] = emitWork(builder_, builder_.getLoc(), item_, extents_,
-                                            work.getBlock().getType(), /*groupKeys=*/0);
+        tile::BlockType type = work.getBlock().getType();
+        Location loc = builder_.getLoc();
+        if (Attribute workers = work.getDealt())
+          std::tie(blocks_[work.getBlock()], workPart_) = emitDealtWork(
+              builder_, loc, item_, extents_, type, /*groupKeys=*/0, *tile::staticExtent(workers));
+        else
+          blocks_[work.getBlock()] =
+              emitWork(builder_, loc, item_, extents_, type, /*groupKeys=*/0);
+        return success();
+      })
+      .Case([&](tile::WorkPartOp op) {
+        scalars_.map(op.getPart(), workPart_);
+        return success();
+      })
+      .Case([&](tile::HeadPartsOp op) {
+        scalars_.map(op.getCount(), emitHeadParts(builder_, builder_.getLoc(), extents_,
+                                                  cast<tile::BlockType>(op.getKeys()),
+                                                  *tile::staticExtent(op.getWorkers())));
         return success();
       })
       .Case([&](tile::WorkSlotsOp work) {
@@ -103,8 +119,13 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         return success();
       })
       .Case([&](tile::WorkItemsOp count) {
-        scalars_.map(count.getCount(), emitWorkItems(builder_, builder_.getLoc(), extents_,
-                                                     cast<tile::BlockType>(count.getRows())));
+        auto rows = cast<tile::BlockType>(count.getRows());
+        Location loc = builder_.getLoc();
+        ExtentValues all = extents_;
+        if (Attribute workers = count.getWorkersAttr())
+          all = emitDealt(builder_, loc, all,
+                          emitHeadParts(builder_, loc, all, rows, *tile::staticExtent(workers)));
+        scalars_.map(count.getCount(), emitWorkItems(builder_, loc, all, rows));
         return success();
       })
       .Case([&](tile::WorkHeadsOp work) {

@@ -175,6 +175,7 @@ private:
   llvm::SmallVector<mlir::Value> slots_; ///< the values of the signature's slots
   ExtentValues extents_;
   mlir::Value item_;
+  mlir::Value workPart_; ///< tile.work_part
   int64_t workspaceBytes_ = 0;
 
   llvm::DenseMap<mlir::Value, TileStorage> tiles_;

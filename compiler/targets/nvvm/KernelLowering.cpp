@@ -269,9 +269,27 @@ LogicalResult KernelLowering::lower(Operation *op) {
                                     : NVVM::BlockIdXOp::create(builder, loc, builder.getI32Type());
         tile::BlockType type = work.getBlock().getType();
         bool isOfTokens = work.getItem() && tokenOrder().first;
-        setBlock(work.getBlock(), isOfTokens ? tokenWork(item, type)
-                                             : emitWork(builder, loc, item, extents(), type,
-                                                        kernel.getScheduleAttr()->groupKeys));
+        int64_t groupKeys = kernel.getScheduleAttr()->groupKeys;
+        if (Attribute workers = work.getDealt()) {
+          auto [block, part] = emitDealtWork(builder, loc, item, extents(), type, groupKeys,
+                                             *tile::staticExtent(workers));
+          setBlock(work.getBlock(), block);
+          workParts[work.getBlock()] = part;
+          return success();
+        }
+        setBlock(work.getBlock(), isOfTokens
+                                      ? tokenWork(item, type)
+                                      : emitWork(builder, loc, item, extents(), type, groupKeys));
+        return success();
+      })
+      .Case([&](tile::WorkPartOp op) {
+        values[op.getPart()] = {workParts.lookup(op.getKeys())};
+        return success();
+      })
+      .Case([&](tile::HeadPartsOp op) {
+        values[op.getCount()] = {emitHeadParts(builder, loc, extents(),
+                                               cast<tile::BlockType>(op.getKeys()),
+                                               *tile::staticExtent(op.getWorkers()))};
         return success();
       })
       .Case([&](tile::WorkSlotsOp work) {
@@ -322,8 +340,12 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case<tile::RaggedOp, tile::PagedOp, tile::FirstColumnsOp>([](auto) { return success(); })
       .Case([&](tile::WorkItemsOp count) {
         auto rows = cast<tile::BlockType>(count.getRows());
+        ExtentValues all = extents();
+        if (Attribute workers = count.getWorkersAttr())
+          all = emitDealt(builder, loc, all,
+                          emitHeadParts(builder, loc, all, rows, *tile::staticExtent(workers)));
         values[count] = {tokenOrder().first ? tokenItems(rows)
-                                            : emitWorkItems(builder, loc, extents(), rows)};
+                                            : emitWorkItems(builder, loc, all, rows)};
         return success();
       })
       .Case([&](tile::FindBlocksOp find) { return lowerFindBlocks(find); })

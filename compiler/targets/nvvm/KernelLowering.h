@@ -316,6 +316,8 @@ private:
   int64_t consumers; ///< warpgroups that compute beside a producer; 0: no roles
   int64_t threads;   ///< threads of the thread block
   Values slots;      ///< the function's arguments
+  /// Of the blocks of `tile.work dealt to`: tile.work_part.
+  llvm::DenseMap<mlir::Value, mlir::Value> workParts;
   mlir::Value thread, lane, warp;
   mlir::Value warpgroup; ///< of the consumers, counted from 0
   /// The row of a fragment's first element: 16 · warp + lane / 4; its column: 2 · (lane mod 4).

@@ -412,11 +412,22 @@ void KernelLowering::onFirstOfWarpgroup(llvm::function_ref<void()> body) {
   whereZero(builder, loc, threadOfGroup, body);
 }
 
+/// If the block has an end of its own, nothing is stored where it is empty. Such a block has all
+/// rows of the work item or none.
 void KernelLowering::lowerEmptyOut(pipe::EmptyOutOp op) {
   auto buffer = op.getBuffer().getType();
   ptx().fenceAsyncProxy();
   ptx().barrier(warpgroupBarrierId(), 128);
+  auto named = op.getBlock().getDefiningOp<tile::BlockOp>();
   onFirstOfWarpgroup([&] {
+    OpBuilder::InsertionGuard guard(builder);
+    if (named && named.getEnd()) {
+      BlockCoordinates block = blockOf(op.getBlock());
+      Value hasRows =
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, block.first, block.limit);
+      auto branch = scf::IfOp::create(builder, loc, hasRows, /*withElseRegion=*/false);
+      builder.setInsertionPointToStart(branch.thenBlock());
+    }
     Value row = multiply(warpgroup, constant(64));
     int64_t bytesBetween =
         buffer.getStages() > 1 ? nvvm::bytesBetweenShares(op.getBuffer()) : 64 * panelRowBytes;

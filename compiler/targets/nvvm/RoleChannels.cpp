@@ -171,12 +171,18 @@ pipe::ReceiveOp RoleChannels::receive(OpBuilder &builder, Location loc, pipe::Op
 Value RoleChannels::sendItem(OpBuilder &builder, Location loc, Value item, Value use) {
   Type i32 = builder.getI32Type();
   auto type = work.getBlock().getType();
-  Value count = tile::WorkItemsOp::create(builder, loc, i32, type);
+  Value count = tile::WorkItemsOp::create(builder, loc, i32, type, work.getDealt());
   Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
-  auto rows = tile::WorkOp::create(builder, loc, type, item);
+  auto rows = tile::WorkOp::create(builder, loc, type, item, work.getDealt());
   auto place = tile::CoordinatesOp::create(builder, loc, rows);
   pipe::AcquireOp::create(builder, loc, items, use);
-  Value flag = arith::ExtUIOp::create(builder, loc, i32, more);
+  Value flag;
+  if (work.getDealt()) {
+    Value next = increment(builder, loc, tile::WorkPartOp::create(builder, loc, i32, rows));
+    flag = arith::SelectOp::create(builder, loc, more, next, constant(builder, loc, 0));
+  } else {
+    flag = arith::ExtUIOp::create(builder, loc, i32, more);
+  }
   pipe::SendOp::create(builder, loc,
                        ValueRange{flag, place.getBatch(), place.getHead(), place.getFirst()}, items,
                        use);
@@ -188,6 +194,9 @@ Value RoleChannels::receiveItem(OpBuilder &builder, Location loc, Value use,
   SmallVector<Type> types(4, builder.getI32Type());
   auto received = pipe::ReceiveOp::create(builder, loc, types, items, use);
   llvm::append_range(coordinates, received.getValues().drop_front());
+  if (work.getDealt())
+    coordinates.push_back(
+        arith::SubIOp::create(builder, loc, received.getResult(0), constant(builder, loc, 1)));
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, received.getResult(0),
                                constant(builder, loc, 0));
 }

@@ -69,11 +69,14 @@ protected:
             mlir::ValueRange numbers, mlir::Value &use);
   pipe::ReceiveOp receive(mlir::OpBuilder &builder, mlir::Location loc, pipe::OpenOp channel,
                           unsigned count, mlir::Value &use);
-  /// Sends the other roles the coordinates of `item`, so that they need no divisions, and whether
-  /// there is such an item. Returns the latter.
+  /// Sends the other roles the coordinates of `item`, so that they need no divisions. The first
+  /// number is 0 if there is no such item, and otherwise 1 plus its part (tile.work_part). Returns
+  /// whether there is one.
   mlir::Value sendItem(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                        mlir::Value use);
-  /// Returns whether there is an item. Appends its batch, head and first row to `coordinates`.
+  /// Returns whether there is an item. Appends its batch, head and first row to
+  /// `coordinates`, and its part if query heads are dealt. Only the first number is the same for
+  /// all threads of a warp in the eyes of the assembler, and the part decides how often loops run.
   mlir::Value receiveItem(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value use,
                           llvm::SmallVector<mlir::Value> &coordinates);
 

@@ -65,6 +65,17 @@ LogicalResult Pair::compare(Value channel, const Steps &fills, const Steps &read
   return success();
 }
 
+/// A condition, and a number that is sent if it holds: `condition ? number + 1 : 0`. Returns nulls
+/// if `value` is something else.
+static std::pair<Value, Value> sentOrNone(Value value) {
+  auto choice = value.getDefiningOp<arith::SelectOp>();
+  auto next = choice ? choice.getTrueValue().getDefiningOp<arith::AddIOp>() : arith::AddIOp();
+  if (!next || !matchPattern(next.getRhs(), m_One()) ||
+      !matchPattern(choice.getFalseValue(), m_Zero()))
+    return {};
+  return {choice.getCondition(), next.getLhs()};
+}
+
 /// The value that `value` is known to equal: what a while loop's head passes on, or what was sent.
 Value Pair::resolve(Value value) {
   while (true) {
@@ -86,13 +97,24 @@ Value Pair::resolve(Value value) {
           resolve(block.getHead()) == place.getHead())
         return place.getBlock();
     }
-    // An i1 that was sent as a number.
+    // An i1 that was sent as a number, or that says whether a number was sent.
     if (auto test = value.getDefiningOp<arith::CmpIOp>();
         test && test.getPredicate() == arith::CmpIPredicate::ne &&
-        matchPattern(test.getRhs(), m_Zero()))
-      if (auto flag = resolve(test.getLhs()).getDefiningOp<arith::ExtUIOp>();
+        matchPattern(test.getRhs(), m_Zero())) {
+      Value sent = resolve(test.getLhs());
+      if (auto flag = sent.getDefiningOp<arith::ExtUIOp>();
           flag && flag.getIn().getType().isInteger(1))
         return flag.getIn();
+      if (auto [condition, number] = sentOrNone(sent); condition)
+        return condition;
+    }
+    // That number.
+    if (auto less = value.getDefiningOp<arith::SubIOp>();
+        less && matchPattern(less.getRhs(), m_One()))
+      if (auto [condition, number] = sentOrNone(resolve(less.getLhs())); number) {
+        value = number;
+        continue;
+      }
     return value;
   }
 }

@@ -99,6 +99,10 @@ LogicalResult Run::run(Operation &op) {
         values[items->getResult(0)] = scenario.items;
         return success();
       })
+      .Case([&](tile::WorkPartOp part) {
+        values[part->getResult(0)] = 0;
+        return success();
+      })
       .Case([&](pipe::SendOp send) {
         sent[send.getChannel()].push_back(valuesOf(send.getValues()));
         return success();

@@ -82,6 +82,10 @@ public:
                 block->getOperations().splice(block->end(), body.getOperations(), rest.begin(),
                                               rest.end());
                 if (items) {
+                  for (tile::WorkPartOp part : workParts()) {
+                    part.replaceAllUsesWith(mapping.lookup(part.getPart()));
+                    part.erase();
+                  }
                   work.replaceAllUsesWith(mapping.lookup(work.getBlock()));
                   work.erase();
                 }
@@ -97,6 +101,14 @@ public:
 
 private:
   using RoleChannels::receive;
+
+  /// The ops that ask for the work item's part.
+  SmallVector<tile::WorkPartOp> workParts() {
+    return llvm::to_vector(llvm::make_filter_range(
+        llvm::map_range(work.getBlock().getUsers(),
+                        [](Operation *user) { return dyn_cast<tile::WorkPartOp>(user); }),
+        [](tile::WorkPartOp part) { return bool(part); }));
+  }
 
   /// The first op of the roles. All threads run the ops before it, and so decide together whether
   /// the thread block has work (tile.leave).
@@ -123,8 +135,8 @@ private:
     if (leads)
       start.insert(start.begin(), pipe::FirstItemOp::create(builder, loc, i32, IntegerAttr()));
     // The arguments of the loop's body: the leader gets the item's number, the others get its three
-    // coordinates. The uses follow.
-    SmallVector<Type> given(uses.size() + (leads ? 1 : 3), i32);
+    // coordinates and, if query heads are dealt, its part. The uses follow.
+    SmallVector<Type> given(uses.size() + (leads ? 1 : work.getDealt() ? 4 : 3), i32);
     auto loop = scf::WhileOp::create(builder, loc, given, start);
 
     OpBuilder before(kernel.getContext()), inside(kernel.getContext());
@@ -149,10 +161,14 @@ private:
     auto arguments = block->getArguments();
     uses.assign(arguments.end() - uses.size(), arguments.end());
     Value rows =
-        leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0]))
+        leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0],
+                                           work.getDealt()))
               : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(), arguments[2],
                                             arguments[0], arguments[1], /*of=*/Value()));
     mapping.map(work.getBlock(), rows);
+    for (tile::WorkPartOp part : workParts())
+      mapping.map(part.getPart(), leads ? Value(tile::WorkPartOp::create(inside, loc, i32, rows))
+                                        : Value(arguments[3]));
     body(inside, mapping, uses);
     SmallVector<Value> yielded(uses);
     if (leads)
@@ -213,7 +229,8 @@ private:
         }
       } else if (op.getNumRegions() > 0 && hasWork) {
         fail(&op, "loads inside it have no place in a producer's program");
-      } else if (isMemoryEffectFree(&op) && isScalar(op) && !(items && isa<tile::WorkOp>(op)) &&
+      } else if (isMemoryEffectFree(&op) && isScalar(op) &&
+                 !(items && isa<tile::WorkOp, tile::WorkPartOp>(op)) &&
                  llvm::all_of(op.getOperands(), isKnown) && usesKnownOnly(op, isKnown)) {
         builder.clone(op, mapping);
       }

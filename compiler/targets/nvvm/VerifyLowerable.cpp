@@ -155,8 +155,6 @@ LogicalResult verify(tile::LoadOp load) {
 
 /// Tiles of 16-bit elements are stored through a buffer, others straight from the registers.
 LogicalResult verify(tile::StoreOp store) {
-  if (isCut(store, store.getTile().getType()) && nvvm::isInFragmentOrder(store.getView()))
-    return refuseCut(store, store.getTile().getType(), "workspaces in the order of fragments");
   auto type = cast<tile::TileType>(store.getTile().getType());
   Type element = type.getElementType();
   if (type.getRank() == 1 || element.isF32() || isNarrowFloat(element))

@@ -4,9 +4,10 @@
 
 A work item of the gradients' kernel of keys has 128 keys of a key/value head, and loops over the
 query heads that share it. With few such heads, as in tensor parallelism, a launch has too few work
-items for a GPU: eight query heads over one, 8192 keys: 64 work items for 132 multiprocessors. Then
-the query heads of a key/value head are dealt to several copies of its keys and values, and the
-gradients of the copies are summed afterwards.
+items for a GPU: eight query heads over one, 8192 keys: 64 work items for 132 multiprocessors. Most
+kernels deal the query heads to more work items themselves (``tile.head_parts``). Those of narrow
+heads on sm_90 have no registers for it. There the query heads of a key/value head are dealt to
+several copies of its keys and values, and the gradients of the copies are summed afterwards.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from torch import Tensor
 from tesela.torch._request import Request
 
 _ITEM_KEYS: Final = 128  # of a work item (compiler/driver/Attempts.cpp)
+_WIDEST_NARROW: Final = (
+    64  # wider heads are dealt by the kernels (compiler/driver/TemplateBindings.cpp)
+)
 _LEAST_QUERIES: Final = 4096
 """The queries that a work item must have before the four additional kernels are worth their time.
 An estimate: they were not timed. 4096 queries take a work item some 120 microseconds, by the 1.86
@@ -33,10 +37,11 @@ the work of the average."""
 
 @cache
 def _multiprocessors(device: int) -> int:
-    """Of a GPU. The host has none: its threads share the work of a head anyway."""
+    """Of a GPU whose kernels do not deal heads. Others, and the host, count as having none."""
     if device < 0:
         return 0
-    return torch.cuda.get_device_properties(device).multi_processor_count
+    properties = torch.cuda.get_device_properties(device)
+    return properties.multi_processor_count if properties.major == 9 else 0
 
 
 @cache
@@ -62,6 +67,8 @@ def copies_of_heads(q: Tensor, k: Tensor, request: Request) -> int:
     if heads == kv_heads or k.numel() == 0 or q.numel() == 0:
         return 1
     if heads % kv_heads:  # the launch reports it
+        return 1
+    if q.shape[3] > _WIDEST_NARROW or torch.are_deterministic_algorithms_enabled():
         return 1
     text = request.variant._program.line
     shared = heads // kv_heads

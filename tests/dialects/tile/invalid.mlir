@@ -10,6 +10,41 @@ tile.kernel @k(%keys: !tile.block<key, 64>, %n: i32) {
 
 // -----
 
+// Work items of queries have one query head each, or a pack of them.
+tile.kernel @k() {
+  // expected-error @+1 {{expected a block of keys, whose query heads are dealt to work items, got '!tile.block<query, 64>'; leave out `dealt to`}}
+  %rows = tile.work dealt to 16 : !tile.block<query, 64>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected at least one worker, got 0}}
+  %keys = tile.work dealt to 0 : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected `dealt to` before `joined`, got none: say among how many workers the joined parts were dealt}}
+  %keys = tile.work joined : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected a block of keys, whose query heads are dealt to work items, got '!tile.block<query, 64>'}}
+  %parts = tile.head_parts of 16 !tile.block<query, 64>
+}
+
+// -----
+
+#type = f32
+// expected-error @+1 {{expected an alias of a #tile.extent, got f32}}
+tile.kernel @k(in %x: !tile.view<[B, H, #type, 64], f32>) {}
+
+// -----
+
 tile.kernel @k(in %x: !tile.view<[B, H, ?, 64], f32>, %n: i32) {
   // expected-error @+1 {{expected a view [1, heads, tokens(, D)], got '!tile.view<[B, H, ?, 64], f32>'}}
   %y = tile.ragged %x from %n : !tile.view<[B, H, ?, 64], f32> -> !tile.view<[B, H, Sq, 64], f32>

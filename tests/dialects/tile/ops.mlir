@@ -286,6 +286,24 @@ tile.kernel @split<workers>() {
   }
 }
 
+// Query heads that are dealt to several work items, and the kernel that joins their results. Aliases stand for extents.
+#parts = #tile.extent<H ceildiv workers>
+#stored = #tile.extent<B * (-1 + #parts)>
+// CHECK-LABEL: tile.kernel @dealt<workers>
+// CHECK-SAME: workspace %sums: !tile.view<[B * (-1 + (H ceildiv workers)), Hkv, Sk, 64], f32>
+tile.kernel @dealt<workers>(workspace %sums: !tile.view<[#stored, Hkv, Sk, 64], f32>) {
+  // CHECK: tile.work dealt to workers : <key, 64>
+  %item = tile.work dealt to workers : !tile.block<key, 64>
+  // CHECK: tile.work_part of %{{.*}} : <key, 64>
+  %part = tile.work_part of %item : !tile.block<key, 64>
+  // CHECK: tile.head_parts of 2 * workers !tile.block<key, 64>
+  %count = tile.head_parts of 2 * workers !tile.block<key, 64>
+  // CHECK: tile.work dealt to 528 joined : <key, 64>
+  %joined = tile.work dealt to 528 joined : !tile.block<key, 64>
+  // CHECK: tile.work_items !tile.block<key, 64> dealt to workers
+  %items = tile.work_items !tile.block<key, 64> dealt to workers
+}
+
 // Other kinds of work items: rows of neighbouring heads, and an item without work.
 // CHECK-LABEL: tile.kernel @heads<most>
 tile.kernel @heads<most>() {

@@ -36,6 +36,8 @@ Result<CTensors> written(std::vector<TensorArgument> tensors, const std::vector<
 TEST(CExpressions, InC) {
   EXPECT_EQ(expressionInC(parsed("(+ B (ceildiv 16 (* Hkv 2)))"), "c->x."),
             "plus(c->x.B, ceil_divide(16, times(c->x.Hkv, 2)))");
+  EXPECT_EQ(expressionInC(parsed("(ceildiv (+ -1 B) B)"), "x."), "ceil_divide(plus(-1, x.B), x.B)");
+  EXPECT_EQ(expressionInC(parsed("(* -1 B)"), "x."), "");
   EXPECT_EQ(expressionInC(parsed("$doc.1"), "x."), "c->capture_doc.extents[1]");
   EXPECT_EQ(expressionInC(parsed("(+ B -1)"), "x."), "");
 }

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "targets/common/BlockCoordinates.h"
+#include "targets/common/KernelSignature.h"
 
 #include "tile/Extents.h"
 
@@ -14,6 +15,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +40,9 @@ void PrintTo(const Extents &extents, std::ostream *stream) {
 /// The values of tile.work and tile.work_items for one schedule.
 class WorkMap {
 public:
-  WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1, tile::Axis axis = tile::Axis::Query) {
+  /// `workers`: those of `dealt to`; 0: query heads are not dealt.
+  WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1, tile::Axis axis = tile::Axis::Query,
+          int64_t workers = 0) {
     context.loadDialect<arith::ArithDialect, tile::TileDialect>();
     auto block = tile::BlockType::get(&context, axis, tile::getExtent(&context, rows),
                                       tile::getExtent(&context, heads));
@@ -50,8 +54,15 @@ public:
                                SmallVector<Location>(8, loc));
     auto argument = [&](unsigned index) -> Value { return body->getArgument(index); };
     ExtentValues extents{argument(0), argument(1), argument(2), argument(3), argument(4)};
-    count = emitWorkItems(builder, loc, extents, block);
-    work = emitWork(builder, loc, argument(5), extents, block, groupKeys);
+    if (workers > 0) {
+      parts = emitHeadParts(builder, loc, extents, block, workers);
+      count = emitWorkItems(builder, loc, emitDealt(builder, loc, extents, parts), block);
+      std::tie(work, part) =
+          emitDealtWork(builder, loc, argument(5), extents, block, groupKeys, workers);
+    } else {
+      count = emitWorkItems(builder, loc, extents, block);
+      work = emitWork(builder, loc, argument(5), extents, block, groupKeys);
+    }
     kvHead = emitKvHead(builder, loc, work.head, extents);
     row = emitRow(builder, loc, work, argument(6), heads, extents);
     BlockCoordinates moved = emitSequence(builder, loc, work, argument(7), extents.Sq, extents.Sk);
@@ -69,7 +80,7 @@ public:
   }
   uint32_t operator[](Value value) const { return values.lookup(value); }
 
-  Value count, kvHead;
+  Value count, kvHead, parts, part;
   BlockCoordinates work;
   RowCoordinates row, movedRow;
 
@@ -87,6 +98,7 @@ private:
         .Case([&](arith::SubIOp) { return a - b; })
         .Case([&](arith::MulIOp) { return a * b; })
         .Case([&](arith::DivUIOp) { return a / b; })
+        .Case([&](arith::RemUIOp) { return a % b; })
         .Case([&](arith::AndIOp) { return a & b; })
         .Case([&](arith::ShRUIOp) { return a >> b; })
         .Case([&](arith::CmpIOp compare) {
@@ -180,9 +192,6 @@ TEST(WorkMap, VisitsEveryRowOfPackedHeadsOnce) {
     }
 }
 
-// Items that run at the same time read the same keys. All heads of a group come before those of the
-// next group. A group has whole key/value heads with at most the given keys (and at most 16 heads),
-// and its last rows come first.
 // A sequence has its rows wherever its positions begin, even in front of all keys.
 TEST(WorkMap, RowsExistAtNegativePositions) {
   constexpr uint32_t rows = 16;
@@ -204,6 +213,9 @@ TEST(WorkMap, RowsExistAtNegativePositions) {
   }
 }
 
+// Items that run at the same time read the same keys. All heads of a group come before those of the
+// next group. A group has whole key/value heads with at most the given keys (and at most 16 heads),
+// and its last rows come first.
 TEST(WorkMap, GroupsShareTheirKeys) {
   constexpr uint32_t rows = 64;
   for (int64_t groupKeys : groups) {
@@ -232,8 +244,8 @@ TEST(WorkMap, GroupsShareTheirKeys) {
 }
 
 // Blocks of keys are visited once, too. All key/value heads of a group come before those of the
-// next group. A group has at most the given rows of queries (and at most 16 heads), and its first
-// keys come first.
+// next group. A group has at most the given queries of each of its shared heads (and at most 16
+// heads), and its first keys come first.
 TEST(WorkMap, BlocksOfKeysComeInGroups) {
   constexpr uint32_t rows = 64;
   for (int64_t groupRows : groups) {
@@ -243,7 +255,7 @@ TEST(WorkMap, BlocksOfKeysComeInGroups) {
         continue;
       SCOPED_TRACE(testing::Message()
                    << testing::PrintToString(launch) << ", groups of " << groupRows);
-      int64_t queries = int64_t(launch.Sq) * (launch.H / launch.Hkv);
+      int64_t queries = launch.Sq;
       uint32_t blocks = (launch.Sk + rows - 1) / rows, all = launch.B * launch.Hkv;
       uint32_t heads =
           uint32_t(std::clamp<int64_t>(groupRows / queries, 1, std::min<int64_t>(all, 16)));
@@ -270,6 +282,64 @@ TEST(WorkMap, BlocksOfKeysComeInGroups) {
       }
     }
   }
+}
+
+/// The number of work items that the plan computes for a kernel with `work`.
+int64_t plannedItems(const std::string &work, const Extents &launch) {
+  MLIRContext context;
+  context.loadDialect<tile::TileDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      "tile.kernel @k() {\n  %keys = tile.work " + work + " : !tile.block<key, 64>\n}", &context);
+  return workItems(*module->getOps<tile::KernelOp>().begin())
+      .evaluate({launch.B, launch.H, launch.Hkv, launch.Sq, launch.Sk});
+}
+
+// Each part of each block of keys is visited once, each query head is in one part, and parts differ
+// by at most one head. The plan counts the same work items, and none that join a single part.
+TEST(WorkMap, DealsQueryHeadsToParts) {
+  constexpr uint32_t rows = 64;
+  for (uint32_t workers : {1u, 3u, 16u, 528u}) {
+    WorkMap map(rows, /*groupKeys=*/1000, /*heads=*/1, tile::Axis::Key, workers);
+    for (const Extents &launch : launches) {
+      if (launch.Sk == 0) // no work items
+        continue;
+      SCOPED_TRACE(testing::Message()
+                   << testing::PrintToString(launch) << ", dealt to " << workers);
+      map.evaluate(launch, 0);
+      uint32_t sharing = launch.H / launch.Hkv, parts = map[map.parts], count = map[map.count];
+      uint32_t whole = launch.B * launch.Hkv * ((launch.Sk + rows - 1) / rows);
+      ASSERT_GE(parts, 1u);
+      ASSERT_LE(parts, sharing);
+      ASSERT_EQ(count, whole * parts);
+      EXPECT_TRUE(parts == 1 || count <= 2 * workers);
+      EXPECT_TRUE(parts == sharing || whole * sharing > workers);
+      std::string dealt = "dealt to " + std::to_string(workers);
+      EXPECT_EQ(plannedItems(dealt, launch), count);
+      EXPECT_EQ(plannedItems(dealt + " joined", launch), parts == 1 ? 0 : whole);
+      for (uint32_t part = 0; part < parts; ++part) {
+        uint32_t heads = (part + 1) * sharing / parts - part * sharing / parts;
+        EXPECT_TRUE(heads == sharing / parts || heads == (sharing + parts - 1) / parts);
+      }
+      std::set<std::tuple<uint32_t, uint32_t, uint32_t>> visited;
+      for (uint32_t item = 0; item < count; ++item) {
+        map.evaluate(launch, item);
+        uint32_t batch = map[map.work.batch], head = map[map.work.head], part = map[map.part];
+        ASSERT_LT(batch, launch.B);
+        ASSERT_LT(head, launch.Hkv);
+        ASSERT_LT(part, parts);
+        ASSERT_LT(map[map.work.first], launch.Sk);
+        ASSERT_TRUE(visited.insert({batch, head * parts + part, map[map.work.first]}).second)
+            << item;
+      }
+    }
+  }
+}
+
+// Without work items the plan divides by nothing.
+TEST(WorkMap, PlansNoItemsOfEmptyLaunches) {
+  for (const Extents &launch : {Extents{0, 8, 1, 10, 10}, Extents{1, 8, 1, 10, 0}})
+    for (const char *work : {"dealt to 528", "dealt to 528 joined"})
+      EXPECT_EQ(plannedItems(work, launch), 0) << work;
 }
 
 // The largest possible launches: 2^31 - 1 work items and queries.

@@ -101,14 +101,19 @@ enum class OfLse {
 
 class Backward : public testing::TestWithParam<Problem> {
 protected:
-  void holdsTheRule(OfLse kind);
+  /// `arePartsHeads`: each query head is a part of its key/value head (tile.head_parts).
+  void holdsTheRule(OfLse kind, bool arePartsHeads = false);
 };
 
 TEST_P(Backward, HoldsTheRule) { holdsTheRule(OfLse::leftOut); }
 TEST_P(Backward, HoldsTheRuleWithGradientOfLse) { holdsTheRule(OfLse::random); }
 TEST_P(Backward, HoldsTheRuleWithZLoss) { holdsTheRule(OfLse::zLoss); }
 
-void Backward::holdsTheRule(OfLse kind) {
+TEST_P(Backward, HoldsTheRuleWithPartsOfHeads) {
+  holdsTheRule(OfLse::leftOut, /*arePartsHeads=*/true);
+}
+
+void Backward::holdsTheRule(OfLse kind, bool arePartsHeads) {
   const Problem &problem = GetParam();
   AttentionCase test(problem);
   const Extents &e = problem.extents;
@@ -145,8 +150,20 @@ void Backward::holdsTheRule(OfLse kind) {
   add("delta", delta.data(), e.H, e.Sq, 1);
   add("row_lse", rowLse.data(), e.H, e.Sq, 1);
   arguments.tensors["dlse"] = {kind == OfLse::leftOut ? nullptr : dlse.data(), {}, {}};
-  for (const char *name : {"backward_rows", "backward_keys", "backward_queries"}) {
-    auto kernel = HostKernelUnderTest::compile(attentionCore("backward.mlir", name, problem));
+  // The sums of the parts, with room for as many parts as there are query heads.
+  std::vector<float> dkParts(size_t(e.B) * e.H * e.Sk * problem.dQk, nan),
+      dvParts(size_t(e.B) * e.H * e.Sk * problem.dV, nan);
+  add("dk_parts", dkParts.data(), e.H, e.Sk, problem.dQk);
+  add("dv_parts", dvParts.data(), e.H, e.Sk, problem.dV);
+  std::string workers = "workers=" + std::to_string(arePartsHeads ? 1000 : 1);
+  for (const char *name :
+       {"backward_rows", "backward_keys", "backward_joined_keys", "backward_queries"}) {
+    auto kernel = HostKernelUnderTest::compile(
+        attentionCore("backward.mlir", name, problem,
+                      name == std::string_view("backward_keys") ||
+                              name == std::string_view("backward_joined_keys")
+                          ? std::vector<std::string>{workers}
+                          : std::vector<std::string>()));
     ASSERT_TRUE(kernel) << name;
     kernel->run(arguments);
   }

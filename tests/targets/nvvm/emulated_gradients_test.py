@@ -21,7 +21,7 @@ TESELA = ""
 
 
 class Gradients(unittest.TestCase):
-    """templates/backward.mlir and backward_fused.mlir: three kernels."""
+    """templates/backward.mlir and backward_fused.mlir."""
 
     def command(self, text, head_dim, schedule, stage, dropout, algorithm):
         return compile_variant(TESELA, text, stage, head_dim, schedule, dropout, algorithm)
@@ -65,12 +65,16 @@ class Gradients(unittest.TestCase):
 
         dlse[np.isneginf(lse)] = np.nan
         captures = {"$" + name: values for name, values in (captures or {}).items()}
+        # There are few work items, so each query head is a part of its own (tile.head_parts).
+        parts = heads // kv_heads
         of_rows = (1, heads, -(-queries // 128) * 128)  # rows of workspaces begin at multiples of 512 bytes
         memory = Memory({
             **bits, "o": to_bf16(output)[None], "lse": lse.astype(np.float32),
             "dlse": dlse, "delta": np.full(of_rows, np.nan, np.float32),
             "row_lse": np.full(of_rows, np.nan, np.float32),
             "dq_sum": np.full((*of_rows, head_dim), np.nan, np.float32),
+            **{name: np.full((1, heads, -(-keys // 128) * 128, head_dim), np.nan, np.float32)
+               for name in ("dk_parts", "dv_parts")},
             **{"d" + name: np.full(bits[name].shape, 0x7FFF, np.uint16) for name in "qkv"},
             **captures, "": np.array([-(2**31), 2**31 - 1], np.int32), "dropout": DROPOUT_STATE,
         })
@@ -78,8 +82,10 @@ class Gradients(unittest.TestCase):
                      for stage in ("tile", "ptx"))
         block_m = int(re.search(r"block_m = (\d+)", tile).group(1))
         of_queries, of_keys = heads * -(-queries // block_m), kv_heads * -(-keys // block_m)
-        for kernel, blocks in (("backward_rows", of_queries), ("backward_keys", of_keys),
-                               ("backward_queries", of_queries)):
+        kernels = [("backward_rows", of_queries), ("backward_keys", of_keys * parts)]
+        if parts > 1:
+            kernels.append(("backward_joined_keys", of_keys))
+        for kernel, blocks in (*kernels, ("backward_queries", of_queries)):
             start = tile.index("@" + kernel + "(")
             signature = tile[start : tile.index("attributes", start)]
             warps = int(re.search(r"warps = (\d+)", tile[start:]).group(1))

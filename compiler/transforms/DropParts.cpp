@@ -1,0 +1,78 @@
+//===- DropParts.cpp - tile-drop-parts --------------------------*- C++ -*-===//
+// Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+#include "transforms/Passes.h"
+#include "transforms/UnusedArguments.h"
+
+#include "tile/Extents.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace tesela {
+#define GEN_PASS_DEF_TILEDROPPARTS
+#include "transforms/Passes.h.inc"
+
+namespace {
+
+/// The work map of a kernel whose query heads are dealt to a single worker; null if there is none.
+tile::WorkOp singleWorkOf(tile::KernelOp kernel) {
+  for (auto work : kernel.getBodyBlock().getOps<tile::WorkOp>())
+    if (Attribute workers = work.getWorkersAttr(); workers && tile::staticExtent(workers) == 1)
+      return work;
+  return {};
+}
+
+/// Replaces scalar ops of the kernel's own block by constants where all operands are known.
+void foldScalars(tile::KernelOp kernel) {
+  for (Operation &op : llvm::make_early_inc_range(kernel.getBodyBlock())) {
+    if (op.getNumResults() != 1 || !op.getResult(0).getType().isIntOrIndex() ||
+        op.hasTrait<OpTrait::ConstantLike>())
+      continue;
+    OpBuilder builder(&op);
+    SmallVector<Value> folded;
+    if (failed(builder.tryFold(&op, folded)) || folded.empty())
+      continue;
+    op.getResult(0).replaceAllUsesWith(folded.front());
+    op.erase();
+  }
+}
+
+struct TileDropParts : impl::TileDropPartsBase<TileDropParts> {
+  void runOnOperation() override {
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<tile::KernelOp>())) {
+      tile::WorkOp work = singleWorkOf(kernel);
+      if (work && work.getJoined())
+        kernel.erase();
+      else if (work)
+        drop(kernel, work);
+    }
+  }
+
+  static void drop(tile::KernelOp kernel, tile::WorkOp work) {
+    work.removeWorkersAttr();
+    auto replace = [](Operation *op, int64_t value) {
+      OpBuilder builder(op);
+      op->getResult(0).replaceAllUsesWith(
+          arith::ConstantIntOp::create(builder, op->getLoc(), value, 32).getResult());
+      op->erase();
+    };
+    Block &body = kernel.getBodyBlock();
+    for (auto parts : llvm::make_early_inc_range(body.getOps<tile::HeadPartsOp>()))
+      replace(parts, 1);
+    for (auto part : llvm::make_early_inc_range(body.getOps<tile::WorkPartOp>()))
+      replace(part, 0);
+    foldScalars(kernel);
+    for (auto store : llvm::make_early_inc_range(body.getOps<tile::StoreOp>()))
+      if (auto rows = store.getBlock().getDefiningOp<tile::BlockOp>();
+          rows && rows.getEnd() && matchPattern(rows.getEnd(), m_Zero()))
+        store.erase();
+    eraseUnusedArguments(kernel);
+  }
+};
+
+} // namespace
+} // namespace tesela
