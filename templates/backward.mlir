@@ -11,7 +11,7 @@
 // own rows, so the same launch gives the same bits.
 
 // With few key/value heads there are few blocks of keys. Then the query heads of a key/value head are dealt to several work items,
-// its parts (tile.head_parts). Each part stores its sums of dK and dV in f32, in the place of its last query head, and another kernel
+// its parts (tile.head_parts). Each part stores its sums of dK and dV in f32, in the place of its last query head (axis 1), and another kernel
 // adds them up in a fixed order. With one part nothing is stored there, and that kernel has no work items.
 #sharing = #tile.extent<H ceildiv Hkv>
 #items = #tile.extent<(Sk ceildiv block_m) * (B * Hkv)>

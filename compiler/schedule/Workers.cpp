@@ -88,7 +88,8 @@ int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specif
   return schedule.consumers >= 2 && isMeasured ? 1 : std::max<int64_t>(schedule.warps, 4);
 }
 
-/// Two to four work items for each multiprocessor, because parts are rounded to whole heads. Under
+/// Two to four work items for each multiprocessor where the number of heads of a part divides that
+/// of the heads that share a key/value head, and up to eight elsewhere: both are rounded up. Under
 /// a causal mask the longest item has twice the work of the average, and the others fill up the
 /// rest. The host's number is that of templates/backward_in_parts.mlir.
 int64_t keyWorkersFor(const Target &target) {

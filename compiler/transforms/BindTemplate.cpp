@@ -142,6 +142,7 @@ struct TileBind : impl::TileBindBase<TileBind> {
       auto more = dyn_cast<tile::MoreSlotsOp>(op);
       auto work = dyn_cast<tile::WorkOp>(op);
       auto dealt = dyn_cast<tile::HeadPartsOp>(op);
+      auto items = dyn_cast<tile::WorkItemsOp>(op);
       auto heads = dyn_cast<tile::WorkHeadsOp>(op);
       if (heads && !tile::staticExtent(heads.getMost())) {
         op->emitError() << "its number of work items names something that is no parameter of the "
@@ -150,6 +151,7 @@ struct TileBind : impl::TileBindBase<TileBind> {
       }
       if ((work && work.getWorkersAttr() && !tile::staticExtent(work.getWorkersAttr())) ||
           (dealt && !tile::staticExtent(dealt.getWorkers())) ||
+          (items && items.getWorkersAttr() && !tile::staticExtent(items.getWorkersAttr())) ||
           (slots && !tile::staticExtent(slots.getWorkers())) ||
           (more && !tile::staticExtent(more.getWorkers()))) {
         op->emitError() << "its workers name something that is no parameter of the template";

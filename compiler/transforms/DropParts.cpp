@@ -60,12 +60,15 @@ struct TileDropParts : impl::TileDropPartsBase<TileDropParts> {
           arith::ConstantIntOp::create(builder, op->getLoc(), value, 32).getResult());
       op->erase();
     };
-    Block &body = kernel.getBodyBlock();
-    for (auto parts : llvm::make_early_inc_range(body.getOps<tile::HeadPartsOp>()))
-      replace(parts, 1);
-    for (auto part : llvm::make_early_inc_range(body.getOps<tile::WorkPartOp>()))
-      replace(part, 0);
+    kernel.walk([&](Operation *op) {
+      auto parts = dyn_cast<tile::HeadPartsOp>(op);
+      if (parts && tile::staticExtent(parts.getWorkers()) == 1)
+        replace(op, 1);
+      else if (isa<tile::WorkPartOp>(op))
+        replace(op, 0);
+    });
     foldScalars(kernel);
+    Block &body = kernel.getBodyBlock();
     for (auto store : llvm::make_early_inc_range(body.getOps<tile::StoreOp>()))
       if (auto rows = store.getBlock().getDefiningOp<tile::BlockOp>();
           rows && rows.getEnd() && matchPattern(rows.getEnd(), m_Zero()))

@@ -94,9 +94,11 @@ static LogicalResult verifyDealt(Operation *op, BlockType block, Attribute worke
     return op->emitOpError() << "expected a block of keys, whose query heads are dealt to work "
                                 "items, got "
                              << block << "; leave out `dealt to`";
+  // More would not make more parts, and products of these numbers must stay in i32.
+  constexpr int64_t mostWorkers = 1 << 16;
   std::optional<int64_t> number = staticExtent(workers);
-  if (number && *number < 1)
-    return op->emitOpError() << "expected at least one worker, got " << *number;
+  if (number && (*number < 1 || *number > mostWorkers))
+    return op->emitOpError() << "expected 1 to " << mostWorkers << " workers, got " << *number;
   return success();
 }
 

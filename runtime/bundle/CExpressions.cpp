@@ -55,8 +55,7 @@ private:
 } // namespace
 
 std::string expressionInC(const Expression &expression, std::string_view extents) {
-  // The launcher's functions take a negative number as the first of two to be added, and as nothing
-  // else.
+  // Plans add -1 to a number of parts, and have no other negative numbers.
   std::string_view text = expression.text();
   for (size_t at = text.find('-'); at != text.npos; at = text.find('-', at + 1))
     if (!text.substr(0, at).ends_with("(+ "))

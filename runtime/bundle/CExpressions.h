@@ -13,7 +13,8 @@
 namespace tesela {
 
 /// The expression in a launcher's C. `extents` is the prefix of B H Hkv Sq Sk ("c->x."); extents of
-/// captured tensors are those of the call's views. Empty if the expression has a negative number,
+/// captured tensors are those of the call's views. Empty if the expression has a negative number
+/// that is not the first of two to be added,
 /// which an extent never is.
 std::string expressionInC(const Expression &expression, std::string_view extents);
 

@@ -80,7 +80,7 @@ private:
   std::string expression(const Expression &expression, std::string_view extents) {
     std::string text = expressionInC(expression, extents);
     if (text.empty())
-      fail("a product or a quotient of negative numbers");
+      fail("a negative number that is not the first of two to be added");
     return text;
   }
 

@@ -77,6 +77,7 @@ SIZES = [
     {"queries": 200, "keys": 100, "head_dim": 192, "head_dim_v": 128, "batch": 1},
     {"queries": 2048, "keys": 2048, "head_dim": 128, "batch": 1},
     {"queries": 1030, "keys": 999, "head_dim": 128, "batch": 1, "heads": 8, "kv_heads": 1},
+    {"queries": 1030, "keys": 999, "head_dim": 64, "batch": 1, "heads": 8, "kv_heads": 1},
 ]
 
 

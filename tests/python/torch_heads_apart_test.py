@@ -74,9 +74,9 @@ def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert copies("causal", 8, 1, 256) == 1  # too little work
     assert copies("causal", 7, 2, 8192) == 1  # an error, which the launch reports
     assert copies("causal", 8, 1, 8192, head_dim=128) == 1  # the kernel deals the heads
-    torch.use_deterministic_algorithms(True)
-    assert copies("causal", 8, 1, 8192) == 1  # the same
-    torch.use_deterministic_algorithms(False)
+    with monkeypatch.context() as deterministic:
+        deterministic.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
+        assert copies("causal", 8, 1, 8192) == 1  # the same
     of_kv_heads = "attention a(w: f32[Hkv]) { mask = q >= k\n score = s * w[hkv] }"
     assert copies(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
 

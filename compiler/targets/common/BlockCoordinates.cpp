@@ -94,8 +94,8 @@ ExtentValues emitDealt(OpBuilder &builder, Location loc, const ExtentValues &ext
   return dealt;
 }
 
-/// How many key/value heads form a group whose items read `groupRows` rows in sum, if each head
-/// reads `rows`; at least one.
+/// How many key/value heads form a group whose items read `groupRows` rows in sum, if those of each
+/// head read `rows` at the same time; at least one.
 static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &extents, Value rows,
                        int64_t groupRows) {
   Value one = constant(builder, loc, 1);

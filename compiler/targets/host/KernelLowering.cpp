@@ -91,7 +91,11 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
               emitWork(builder_, loc, item_, extents_, type, /*groupKeys=*/0);
         return success();
       })
-      .Case([&](tile::WorkPartOp op) {
+      .Case([&](tile::WorkPartOp op) -> LogicalResult {
+        auto work = op.getKeys().getDefiningOp<tile::WorkOp>();
+        if (!work || !work.getDealt())
+          return op.emitOpError() << "expected the block of a `tile.work dealt to`, got another "
+                                     "one; ask for the part of the work item's own block";
         scalars_.map(op.getPart(), workPart_);
         return success();
       })

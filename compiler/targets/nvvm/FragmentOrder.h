@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Only the kernels of one plan write and read a workspace [B, H, Sq, D] of f32, so this target
-// chooses its order. Rows form pieces of 64. A piece has groups of 8 columns, and a group has 4
-// parts of 16 rows, one for each warp of a warpgroup:
+// Only the kernels of one plan write and read a workspace [B, heads, positions, D] of f32, so this
+// target chooses its order. Rows form pieces of 64. A piece has groups of 8 columns, and a group
+// has 4 parts of 16 rows, one for each warp of a warpgroup:
 //
 //     piece (64 · D)  >  group (512)  >  warp (128)  >  lane (4)  >  2 · half + odd
 //

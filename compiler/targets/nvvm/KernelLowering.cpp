@@ -282,8 +282,12 @@ LogicalResult KernelLowering::lower(Operation *op) {
                                       : emitWork(builder, loc, item, extents(), type, groupKeys));
         return success();
       })
-      .Case([&](tile::WorkPartOp op) {
-        values[op.getPart()] = {workParts.lookup(op.getKeys())};
+      .Case([&](tile::WorkPartOp op) -> LogicalResult {
+        Value part = workParts.lookup(op.getKeys());
+        if (!part)
+          return op.emitOpError() << "expected the block of a `tile.work dealt to`, got another "
+                                     "one; ask for the part of the work item's own block";
+        values[op.getPart()] = {part};
         return success();
       })
       .Case([&](tile::HeadPartsOp op) {

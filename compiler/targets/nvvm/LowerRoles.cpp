@@ -337,7 +337,8 @@ void KernelLowering::lowerSend(pipe::SendOp op) {
 void KernelLowering::lowerReceive(pipe::ReceiveOp op) {
   auto [address, parity] = channelUse(op.getChannel(), op.getUse(), /*isFull=*/true);
   ptx().awaitBarrier(address, parity, trapWaits);
-  // The first number says whether there is another item. Only this number is broadcast. With a
+  // The first number says whether there is another item, and which part of the query heads it has.
+  // Only this number is broadcast. With a
   // second broadcast, ptxas 13.0 keeps the counters of channels and the descriptors of the inner
   // loop in registers of the threads, and spills (docs/log/2026-11-27-backward.md, "Items of
   // gradients").

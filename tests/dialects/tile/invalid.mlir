@@ -19,7 +19,7 @@ tile.kernel @k() {
 // -----
 
 tile.kernel @k() {
-  // expected-error @+1 {{expected at least one worker, got 0}}
+  // expected-error @+1 {{expected 1 to 65536 workers, got 0}}
   %keys = tile.work dealt to 0 : !tile.block<key, 64>
 }
 

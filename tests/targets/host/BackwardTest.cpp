@@ -101,19 +101,21 @@ enum class OfLse {
 
 class Backward : public testing::TestWithParam<Problem> {
 protected:
-  /// `arePartsHeads`: each query head is a part of its key/value head (tile.head_parts).
-  void holdsTheRule(OfLse kind, bool arePartsHeads = false);
+  /// `workers`: those among which query heads are dealt (tile.head_parts).
+  void holdsTheRule(OfLse kind, int workers = 1);
 };
 
 TEST_P(Backward, HoldsTheRule) { holdsTheRule(OfLse::leftOut); }
 TEST_P(Backward, HoldsTheRuleWithGradientOfLse) { holdsTheRule(OfLse::random); }
 TEST_P(Backward, HoldsTheRuleWithZLoss) { holdsTheRule(OfLse::zLoss); }
 
+// Each query head is a part of its key/value head; and parts of several heads.
 TEST_P(Backward, HoldsTheRuleWithPartsOfHeads) {
-  holdsTheRule(OfLse::leftOut, /*arePartsHeads=*/true);
+  holdsTheRule(OfLse::leftOut, /*workers=*/1000);
+  holdsTheRule(OfLse::leftOut, /*workers=*/7);
 }
 
-void Backward::holdsTheRule(OfLse kind, bool arePartsHeads) {
+void Backward::holdsTheRule(OfLse kind, int workers) {
   const Problem &problem = GetParam();
   AttentionCase test(problem);
   const Extents &e = problem.extents;
@@ -155,14 +157,14 @@ void Backward::holdsTheRule(OfLse kind, bool arePartsHeads) {
       dvParts(size_t(e.B) * e.H * e.Sk * problem.dV, nan);
   add("dk_parts", dkParts.data(), e.H, e.Sk, problem.dQk);
   add("dv_parts", dvParts.data(), e.H, e.Sk, problem.dV);
-  std::string workers = "workers=" + std::to_string(arePartsHeads ? 1000 : 1);
+  std::string binding = "workers=" + std::to_string(workers);
   for (const char *name :
        {"backward_rows", "backward_keys", "backward_joined_keys", "backward_queries"}) {
     auto kernel = HostKernelUnderTest::compile(
         attentionCore("backward.mlir", name, problem,
                       name == std::string_view("backward_keys") ||
                               name == std::string_view("backward_joined_keys")
-                          ? std::vector<std::string>{workers}
+                          ? std::vector<std::string>{binding}
                           : std::vector<std::string>()));
     ASSERT_TRUE(kernel) << name;
     kernel->run(arguments);
@@ -196,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Problem{"causal_f32", causal, ElementType::f32},
                     Problem{"causal_no_gqa", causal, ElementType::bf16, {1, 3, 3, 64, 64}, 64, 64},
                     Problem{"causal_more_queries", causal, ElementType::f32, {1, 4, 1, 70, 33}},
+                    Problem{"seven_heads", causal, ElementType::f32, {1, 7, 1, 70, 100}},
                     Problem{"one_pair", causal, ElementType::f32, {1, 1, 1, 1, 1}},
                     Problem{"window", window}, Problem{"window_f32", window, ElementType::f32},
                     Problem{"documents", documents},
