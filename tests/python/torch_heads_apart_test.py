@@ -74,6 +74,7 @@ def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert copies("causal", 8, 1, 256) == 1  # too little work
     assert copies("causal", 7, 2, 8192) == 1  # an error, which the launch reports
     assert copies("causal", 8, 1, 8192, head_dim=128) == 1  # the kernel deals the heads
+    assert copies("causal", 8, 1, 8192, head_dim=256) == 8
     with monkeypatch.context() as deterministic:
         deterministic.setattr(torch, "are_deterministic_algorithms_enabled", lambda: True)
         assert copies("causal", 8, 1, 8192) == 1  # the same
