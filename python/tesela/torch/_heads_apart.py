@@ -6,8 +6,9 @@ A work item of the gradients' kernel of keys has 128 keys of a key/value head, a
 query heads that share it. With few such heads, as in tensor parallelism, a launch has too few work
 items for a GPU: eight query heads over one, 8192 keys: 64 work items for 132 multiprocessors. Most
 kernels deal the query heads to more work items themselves (``tile.head_parts``). Those of narrow
-and wide heads on sm_90 have no registers for it. There the query heads of a key/value head are dealt to
-several copies of its keys and values, and the gradients of the copies are summed afterwards.
+and wide heads on sm_90 have no registers for it. There the query heads of a key/value head are
+dealt to several copies of its keys and values, and the gradients of the copies are summed
+afterwards.
 """
 
 from __future__ import annotations
