@@ -85,22 +85,20 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
   %heads = tile.extent "H"
   %kv_heads = tile.extent "Hkv"
   %sharing = arith.divui %heads, %kv_heads : i32
-  %first_shared = arith.muli %key_head, %sharing : i32
   %before = arith.muli %part, %sharing : i32
-  %heads_before = arith.divui %before, %parts : i32
-  %own_first = arith.addi %first_shared, %heads_before : i32
+  %own_first = arith.divui %before, %parts : i32
   %through = arith.addi %before, %sharing : i32
-  %heads_through = arith.divui %through, %parts : i32
-  %own_end = arith.addi %first_shared, %heads_through : i32
+  %own_end = arith.divui %through, %parts : i32
   %S0 = tile.constant 0.0 : !tile.tile<[block_m, block_n], f32>
   %dK0 = tile.constant 0.0 : !tile.tile<[block_m, padded_qk], f32>
   %dV0 = tile.constant 0.0 : !tile.tile<[block_m, padded_v], f32>
 
-  %dK, %dV = scf.for %own_head = %own_first to %own_end step %one iter_args(%dKh = %dK0, %dVh = %dV0)
+  %dK, %dV = scf.for %g = %own_first to %own_end step %one iter_args(%dKh = %dK0, %dVh = %dV0)
       -> (!tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>) : i32 {
     %dKg, %dVg = tile.blocks %first_head, %partial of %keys : !tile.block<key, block_m> -> !tile.block<query, block_n>
         carry (%dK1 = %dKh : !tile.tile<[block_m, padded_qk], f32>, %dV1 = %dVh : !tile.tile<[block_m, padded_v], f32>) {
       %batch, %head, %kv_head, %first = tile.coordinates %first_head : !tile.block<query, block_n>
+      %own_head = arith.addi %head, %g : i32
       %queries = tile.block %first head %own_head of %first_head : !tile.block<query, block_n> -> !tile.block<query, block_n>
       %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, d_qk], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_qk], input>
       %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, d_v], input>[!tile.block<query, block_n>] -> !tile.tile<[block_n, padded_v], input>
@@ -168,14 +166,14 @@ tile.kernel @backward_keys<block_m, block_n, d_qk, d_v, padded_qk, padded_v, inp
     scf.yield %dKg, %dVg : !tile.tile<[block_m, padded_qk], f32>, !tile.tile<[block_m, padded_v], f32>
   }
 
-  // One of the two blocks is empty, so the work item stores either results or sums. The key/value head follows from the end of the
-  // loop: then the loop's registers need not hold it.
-  %own_last = arith.subi %own_end, %one : i32
-  %stored_head = arith.divui %own_last, %sharing : i32
+  // One of the two blocks is empty, so the work item stores either results or sums.
+  %first_shared = arith.muli %key_head, %sharing : i32
+  %behind_own = arith.addi %first_shared, %own_end : i32
+  %own_last = arith.subi %behind_own, %one : i32
   %is_whole = arith.cmpi eq, %parts, %one : i32
   %end_of_results = arith.select %is_whole, %key_count, %none : i32
   %end_of_sums = arith.select %is_whole, %none, %key_count : i32
-  %results = tile.block %first_key to %end_of_results head %stored_head of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
+  %results = tile.block %first_key to %end_of_results of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
   %sums = tile.block %first_key to %end_of_sums head %own_last of %keys : !tile.block<key, block_m> -> !tile.block<key, block_m>
   %dKs = tile.map %dK : (!tile.tile<[block_m, padded_qk], f32>) -> !tile.tile<[block_m, padded_qk], f32> {
   ^body(%x: f32, %row: i32, %column: i32):

@@ -41,6 +41,15 @@ void foldScalars(tile::KernelOp kernel) {
   }
 }
 
+/// Whether `rows` are all rows of the work item's block `keys`.
+bool isWhole(tile::BlockOp rows, Value keys) {
+  auto place = rows.getFirst().getDefiningOp<tile::CoordinatesOp>();
+  auto end = rows.getEnd() ? rows.getEnd().getDefiningOp<tile::ExtentOp>() : tile::ExtentOp();
+  return rows.getOf() == keys && !rows.getBatch() && !rows.getHead() && place &&
+         place.getBlock() == keys && rows.getFirst() == place.getFirst() && end &&
+         end.getName() == "Sk";
+}
+
 struct TileDropParts : impl::TileDropPartsBase<TileDropParts> {
   void runOnOperation() override {
     for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<tile::KernelOp>())) {
@@ -69,10 +78,13 @@ struct TileDropParts : impl::TileDropPartsBase<TileDropParts> {
     });
     foldScalars(kernel);
     Block &body = kernel.getBodyBlock();
-    for (auto store : llvm::make_early_inc_range(body.getOps<tile::StoreOp>()))
-      if (auto rows = store.getBlock().getDefiningOp<tile::BlockOp>();
-          rows && rows.getEnd() && matchPattern(rows.getEnd(), m_Zero()))
+    for (auto store : llvm::make_early_inc_range(body.getOps<tile::StoreOp>())) {
+      auto rows = store.getBlock().getDefiningOp<tile::BlockOp>();
+      if (rows && rows.getEnd() && matchPattern(rows.getEnd(), m_Zero()))
         store.erase();
+      else if (rows && isWhole(rows, work.getBlock()))
+        store.getBlockMutable().assign(work.getBlock());
+    }
     eraseUnusedArguments(kernel);
   }
 };

@@ -7,7 +7,7 @@
 // CHECK-NOT: tile.work_part
 // CHECK: scf.for %{{.*}} = %[[FIRST:.*]] to %{{.*}} step
 // CHECK-NOT: %sums
-// CHECK: tile.store %{{.*}}, %dk
+// CHECK: tile.store %{{.*}}, %dk[%[[KEYS]]]
 tile.kernel @keys(in %k: !tile.view<[B, Hkv, Sk, 64], f32>, workspace %sums: !tile.view<[B, H, Sk, 64], f32>,
                   out %dk: !tile.view<[B, Hkv, Sk, 64], f32>) {
   %keys = tile.work dealt to 1 : !tile.block<key, 64>
