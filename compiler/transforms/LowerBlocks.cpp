@@ -103,18 +103,36 @@ private:
     return ends ? Value(arith::SubIOp::create(inner, loc, ends, number)) : number;
   }
 
+  /// ⌈columns / positions⌉, without overflow of i32.
+  Value ceilDivide(Value columns) {
+    Value whole = arith::DivUIOp::create(builder, loc, columns, positions);
+    Value remainder = arith::RemUIOp::create(builder, loc, columns, positions);
+    Value hasRemainder =
+        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, remainder, zero);
+    return add(whole, arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasRemainder));
+  }
+
   /// The blocks that have a column in [low, high); no block if the interval is empty.
   BlockInterval blocksOf(Value low, Value high) {
     Value first = arith::DivUIOp::create(builder, loc, low, positions);
-    // ceildiv(high, positions), without overflow of i32.
-    Value whole = arith::DivUIOp::create(builder, loc, high, positions);
-    Value remainder = arith::RemUIOp::create(builder, loc, high, positions);
-    Value hasRemainder =
-        arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne, remainder, zero);
-    Value end =
-        add(whole, arith::ExtUIOp::create(builder, loc, builder.getI32Type(), hasRemainder));
+    Value end = ceilDivide(high);
     Value isEmpty = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::sge, low, high);
     return {first, arith::SelectOp::create(builder, loc, isEmpty, first, end)};
+  }
+
+  /// The first of the blocks that have a column in [low, high), and their count; 0 if the interval
+  /// is empty. The count is computed without a choice. LLVM makes of `j < (isEmpty ? 0 : n)` the
+  /// truth `!isEmpty && j < n`. The loop over blocks would hold isEmpty for each interval, and a
+  /// GPU's thread has seven registers for truths (docs/log/2026-11-30-truths.md).
+  std::pair<Value, Value> countedBlocksOf(Value low, Value high) {
+    Value first = arith::DivUIOp::create(builder, loc, low, positions);
+    Value columns = max(subtract(high, low), zero);
+    Value before = subtract(low, arith::MulIOp::create(builder, loc, first, positions));
+    // No columns have none before them. Otherwise `before` is less than `positions`, and stays.
+    Value most = arith::MulIOp::create(
+        builder, loc, arith::MinSIOp::create(builder, loc, columns, one), positions);
+    before = arith::MinSIOp::create(builder, loc, before, most);
+    return {first, ceilDivide(add(before, columns))};
   }
 
   /// Sorts the runs in ascending order. A block that several runs have stays in the first of them.
@@ -140,10 +158,8 @@ private:
   void prepareDrops() {
     if (loop.getDrops().empty() && loop.getRuns().empty())
       return;
-    for (unsigned i = 0; i < loop.getDrops().size(); i += 2) {
-      BlockInterval blocks = blocksOf(loop.getDrops()[i], loop.getDrops()[i + 1]);
-      drops.push_back({blocks.first, subtract(blocks.end, blocks.first)});
-    }
+    for (unsigned i = 0; i < loop.getDrops().size(); i += 2)
+      drops.push_back(countedBlocksOf(loop.getDrops()[i], loop.getDrops()[i + 1]));
     hasKinds = true;
     Value columns =
         tile::ExtentOp::create(builder, loc, builder.getI32Type(), isOfKeys() ? "Sk" : "Sq");

@@ -27,7 +27,14 @@ tile.kernel @run(%low: i32, %high: i32, %first: i32, %end: i32, %x: f32) {
   // CHECK: %[[EMPTY:.*]] = arith.cmpi sge, %low, %high
   // CHECK: %[[HIGH_BLOCK:.*]] = arith.select %[[EMPTY]], %[[LOW_BLOCK]]
   // CHECK: %[[FIRST_DROP:.*]] = arith.divui %first
-  // CHECK: %[[DROPS:.*]] = arith.subi %{{.*}}, %[[FIRST_DROP]]
+  // CHECK-NOT: arith.select
+  // CHECK: %[[COLUMNS:.*]] = arith.maxsi
+  // CHECK: %[[SOME:.*]] = arith.minsi %[[COLUMNS]]
+  // CHECK: %[[MOST:.*]] = arith.muli %[[SOME]]
+  // CHECK: %[[BEFORE:.*]] = arith.minsi %{{.*}}, %[[MOST]]
+  // CHECK: %[[ALL:.*]] = arith.addi %[[BEFORE]], %[[COLUMNS]]
+  // CHECK: arith.remui %[[ALL]]
+  // CHECK: %[[DROPS:.*]] = arith.addi
   // CHECK: %[[SK:.*]] = tile.extent "Sk"
   // CHECK: %[[BROKEN:.*]] = arith.divui %[[SK]]
   // CHECK: %[[R:.*]] = scf.for %[[J:.*]] = %[[LOW_BLOCK]] to %[[HIGH_BLOCK]] step %{{.*}} iter_args(%[[C:.*]] = %x) -> (f32) : i32 {
