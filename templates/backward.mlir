@@ -15,8 +15,8 @@
 // adds them up in a fixed order. With one part nothing is stored there, and that kernel has no work items.
 #sharing = #tile.extent<H ceildiv Hkv>
 #items = #tile.extent<(Sk ceildiv block_m) * (B * Hkv)>
-#heads_of_part = #tile.extent<(#items * #sharing) ceildiv workers>
-#parts = #tile.extent<#sharing ceildiv #heads_of_part>
+#most_parts = #tile.extent<1 max (-1 + ((1 + workers) ceildiv #items))>
+#parts = #tile.extent<#sharing ceildiv (#sharing ceildiv #most_parts)>
 #stored_heads = #tile.extent<H * ((-1 + #parts) ceildiv #parts)>
 !dk_parts = !tile.view<[B, #stored_heads, Sk, d_qk], f32>
 !dv_parts = !tile.view<[B, #stored_heads, Sk, d_v], f32>

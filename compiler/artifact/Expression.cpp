@@ -101,8 +101,11 @@ Result<Expression> Expression::parse(std::string_view text) {
           kind = Node::multiply;
         else if (name == "ceildiv")
           kind = Node::ceilDivide;
+        else if (name == "max")
+          kind = Node::maximum;
         else
-          return fail("has the operator '" + std::string(name) + "'; there are +, * and ceildiv");
+          return fail("has the operator '" + std::string(name) +
+                      "'; there are +, *, ceildiv and max");
         int left = parse(depth + 1);
         int right = left < 0 ? -1 : parse(depth + 1);
         if (right < 0)
@@ -173,6 +176,8 @@ int64_t Expression::evaluate(const Extents &extents,
       return saturatingMultiply(self(self, node.left), self(self, node.right));
     case Node::ceilDivide:
       return ceilDivide(self(self, node.left), self(self, node.right));
+    case Node::maximum:
+      return std::max(self(self, node.left), self(self, node.right));
     }
     return 0;
   };

@@ -60,18 +60,19 @@ def Tile_WorkPartOp : Tile_Op<"work_part", [Pure]> {
   let arguments = (ins Tile_BlockType:$keys);
   let results = (outs I32:$part);
   let assemblyFormat = "`of` $keys attr-dict `:` type($keys)";
+  let hasVerifier = 1;
 }
 
 def Tile_HeadPartsOp : Tile_Op<"head_parts", [Pure]> {
   let summary = "among how many work items `tile.work dealt to workers` deals the query heads of a key/value head";
   let description = [{
     A block of keys with all its query heads is a long work item, and with few key/value heads there are few of them. So the query heads are dealt
-    to parts, in such a way that a launch has about `workers` work items:
+    to parts, as many as give a launch at most `workers` work items:
 
-        P = ceil((H / Hkv) / ceil(min(items, workers) · (H / Hkv) / workers))
+        P = ceil((H / Hkv) / ceil((H / Hkv) / max(1, floor(workers / items))))
 
-    where items is the number of blocks `keys` of all key/value heads. The inner quotient is the number of query heads of a part. P is 1 if there are
-    `workers` items without parts. Part p has the query heads from floor(p · (H / Hkv) / P) to floor((p + 1) · (H / Hkv) / P) - 1 of those that share
+    where items is the number of blocks `keys` of all key/value heads. The inner rounding makes the longest part as short as that many parts allow, and
+    the outer one takes no part more than that needs. P is 1 if two parts would give more than `workers` items. Part p has the query heads from floor(p · (H / Hkv) / P) to floor((p + 1) · (H / Hkv) / P) - 1 of those that share
     the key/value head.
 
     `workers` is an expression of a template's parameters; `tile-bind` makes it a number.
@@ -226,6 +227,7 @@ def Tile_WorkItemsOp : Tile_Op<"work_items", [Pure]> {
   let arguments = (ins TypeAttrOf<Tile_BlockType>:$rows, OptionalAttr<AnyAttr>:$workers);
   let results = (outs I32:$count);
   let assemblyFormat = "$rows (`dealt` `to` custom<Extent>($workers)^)? attr-dict";
+  let hasVerifier = 1;
 }
 
 def Tile_CoordinatesOp : Tile_Op<"coordinates", [Pure]> {

@@ -7,6 +7,8 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace tesela::tile;
 
@@ -35,6 +37,8 @@ std::optional<int64_t> tesela::tile::staticExtent(Attribute extent) {
   case ExtentOperator::CeilDivide:
     return *right > 0 ? std::optional<int64_t>(llvm::divideCeilSigned(*left, *right))
                       : std::nullopt;
+  case ExtentOperator::Maximum:
+    return std::max(*left, *right);
   }
   return std::nullopt;
 }
@@ -93,6 +97,8 @@ ParseResult tesela::tile::parseExtent(AsmParser &parser, Attribute &extent) {
     op = ExtentOperator::Multiply;
   else if (succeeded(parser.parseOptionalKeyword("ceildiv")))
     op = ExtentOperator::CeilDivide;
+  else if (succeeded(parser.parseOptionalKeyword("max")))
+    op = ExtentOperator::Maximum;
   if (!op)
     return success();
   Attribute right;

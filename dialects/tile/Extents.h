@@ -6,7 +6,7 @@
 // An extent is an attribute:
 //   IntegerAttr (i64)    a number; ShapedType::kDynamic is `?`: known only at launch
 //   SymbolAttr           a parameter of a template; in a view also an extent of the launch
-//   ExtentExprAttr       left + right, left * right, left ceildiv right
+//   ExtentExprAttr       left + right, left * right, left ceildiv right, left max right
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_DIALECTS_TILE_EXTENTS_H
@@ -34,7 +34,7 @@ bool isDynamicExtent(mlir::Attribute extent);
 /// False only if both are known and differ. Different symbols may have equal values.
 bool mayBeEqual(mlir::Attribute a, mlir::Attribute b);
 
-// extent  ::= primary ((`+` | `*` | `ceildiv`) primary)?
+// extent  ::= primary ((`+` | `*` | `ceildiv` | `max`) primary)?
 // primary ::= integer | name | `?` | `(` extent `)` | alias of a `#tile.extent`
 mlir::ParseResult parseExtent(mlir::AsmParser &parser, mlir::Attribute &extent);
 void printExtent(mlir::AsmPrinter &printer, mlir::Attribute extent);

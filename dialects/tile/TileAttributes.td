@@ -25,7 +25,8 @@ def Tile_SymbolAttr : Tile_Attr<"Symbol", "symbol"> {
 def Tile_ExtentOperator : I32EnumAttr<"ExtentOperator", "how an extent is computed from two", [
     I32EnumAttrCase<"Add", 0, "+">,
     I32EnumAttrCase<"Multiply", 1, "*">,
-    I32EnumAttrCase<"CeilDivide", 2, "ceildiv">]> {
+    I32EnumAttrCase<"CeilDivide", 2, "ceildiv">,
+    I32EnumAttrCase<"Maximum", 3, "max">]> {
   let cppNamespace = "::tesela::tile";
   let genSpecializedAttr = 0;
 }
@@ -33,7 +34,7 @@ def Tile_ExtentOperator : I32EnumAttr<"ExtentOperator", "how an extent is comput
 def Tile_ExtentExprAttr : Tile_Attr<"ExtentExpr", "extent"> {
   let summary = "an extent computed from two";
   let description = [{
-    `left + right`, `left * right` or `left ceildiv right`. Operands are integers,
+    `left + right`, `left * right`, `left ceildiv right` or `left max right`. Operands are integers,
     symbols or, in parentheses, expressions: `#tile.extent<(d ceildiv 16) * 16>`. Inside a type
     only the expression is written: `!tile.tile<[block_m, (d ceildiv 16) * 16], f32>`.
   }];

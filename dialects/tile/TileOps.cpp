@@ -109,6 +109,19 @@ LogicalResult WorkOp::verify() {
   return verifyDealt(*this, getBlock().getType(), getWorkersAttr());
 }
 
+LogicalResult WorkPartOp::verify() {
+  auto work = getKeys().getDefiningOp<WorkOp>();
+  if (work && work.getDealt())
+    return success();
+  return emitOpError() << "expected the block of a tile.work `dealt to` workers, got "
+                       << (work ? "a tile.work without parts" : "another block");
+}
+
+LogicalResult WorkItemsOp::verify() {
+  auto rows = dyn_cast<BlockType>(getRows());
+  return rows ? verifyDealt(*this, rows, getWorkersAttr()) : success();
+}
+
 LogicalResult HeadPartsOp::verify() {
   auto keys = dyn_cast<BlockType>(getKeys());
   if (!keys || keys.getAxis() != Axis::Key)

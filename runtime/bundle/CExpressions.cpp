@@ -63,7 +63,10 @@ std::string expressionInC(const Expression &expression, std::string_view extents
   Translator translator(
       expression.text(),
       [](std::string_view symbol, const std::string &left, const std::string &right) {
-        const char *function = symbol == "+" ? "plus" : symbol == "*" ? "times" : "ceil_divide";
+        const char *function = symbol == "+"     ? "plus"
+                               : symbol == "*"   ? "times"
+                               : symbol == "max" ? "greater"
+                                                 : "ceil_divide";
         return fmt::format("{}({}, {})", function, left, right);
       },
       [&](std::string_view name) { return fmt::format("{}{}", extents, name); },
@@ -77,6 +80,8 @@ std::string expressionForReaders(const Expression &expression) {
   Translator translator(
       expression.text(),
       [](std::string_view symbol, const std::string &left, const std::string &right) {
+        if (symbol == "max")
+          return fmt::format("max({}, {})", left, right);
         auto operand = [](const std::string &text) {
           return text.find(' ') == text.npos ? text : "(" + text + ")";
         };

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -51,6 +52,12 @@ TEST(Expression, CeilDivideRoundsUpAndDividesByNothing) {
   EXPECT_EQ(evaluate("(ceildiv Sq 0)"), 0);
 }
 
+TEST(Expression, MaximumIsTheGreaterOne) {
+  EXPECT_EQ(evaluate("(max Sq Sk)"), 1000);
+  EXPECT_EQ(evaluate("(max 1 (+ -1 (ceildiv 3 Sk)))"), 1);
+  EXPECT_EQ(evaluate("(max -3 -2)"), -2);
+}
+
 TEST(Expression, ComputesIn64BitsAndHoldsTheEnds) {
   int32_t large = std::numeric_limits<int32_t>::max();
   Extents extents{large, large, large, large, large};
@@ -61,10 +68,10 @@ TEST(Expression, ComputesIn64BitsAndHoldsTheEnds) {
 
 TEST(Expression, WrongTextsAreErrors) {
   for (const char *text :
-       {"",          "(",          ")",       "()",  "(+ 1)", "(+ 1 2",
-        "(+ 1 2 3)", "1 2",        "(- 1 2)", "Sx",  "12a",   "$doc",
-        "$doc.",     "$doc.8",     "$doc.10", "$.1", "doc.1", "99999999999999999999",
-        "(+ 1 2))",  "(ceildiv 1)"}) {
+       {"",          "(",           ")",       "()",  "(+ 1)", "(+ 1 2",
+        "(+ 1 2 3)", "1 2",         "(- 1 2)", "Sx",  "12a",   "$doc",
+        "$doc.",     "$doc.8",      "$doc.10", "$.1", "doc.1", "99999999999999999999",
+        "(+ 1 2))",  "(ceildiv 1)", "(max 1)"}) {
     Result<Expression> expression = Expression::parse(text);
     ASSERT_FALSE(expression.ok()) << text;
     EXPECT_NE(expression.error().message().find(text), std::string::npos);
@@ -86,11 +93,13 @@ std::pair<std::string, int64_t> randomExpression(std::mt19937 &random, int depth
   }
   auto [left, a] = randomExpression(random, depth - 1);
   auto [right, b] = randomExpression(random, depth - 1);
-  switch (random() % 3) {
+  switch (random() % 4) {
   case 0:
     return {"(+ " + left + " " + right + ")", a + b};
   case 1:
     return {"(* " + left + " " + right + ")", a * b};
+  case 2:
+    return {"(max " + left + " " + right + ")", std::max(a, b)};
   default:
     return {"(ceildiv " + left + " " + right + ")", (a + b - 1) / b};
   }

@@ -81,11 +81,11 @@ Value emitHeadParts(OpBuilder &builder, Location loc, const ExtentValues &extent
         arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, a, one), b);
     return arith::AddIOp::create(builder, loc, last, one);
   };
-  Value sharing = emitSharing(builder, loc, extents), wanted = constant(builder, loc, workers);
-  Value items = arith::MinUIOp::create(builder, loc, emitWorkItems(builder, loc, extents, keys),
-                                       wanted); // so the product stays far from the end of i32
-  Value heads = arith::MulIOp::create(builder, loc, items, sharing);
-  return ceilDivide(sharing, ceilDivide(heads, wanted));
+  Value most = arith::DivUIOp::create(builder, loc, constant(builder, loc, workers),
+                                      emitWorkItems(builder, loc, extents, keys));
+  most = arith::MaxUIOp::create(builder, loc, most, constant(builder, loc, 1));
+  Value sharing = emitSharing(builder, loc, extents);
+  return ceilDivide(sharing, ceilDivide(sharing, most));
 }
 
 ExtentValues emitDealt(OpBuilder &builder, Location loc, const ExtentValues &extents, Value parts) {

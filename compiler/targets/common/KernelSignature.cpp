@@ -170,9 +170,9 @@ Expression workItems(tile::KernelOp kernel) {
   std::string blocks = (isOfKeys ? "(ceildiv Sk " : "(ceildiv Sq ") + positions + ")";
   if (dealt) {
     std::string items = "(* " + blocks + " (* B Hkv))", sharing = "(ceildiv H Hkv)";
-    std::string headsOfPart =
-        "(ceildiv (* " + items + " " + sharing + ") " + std::to_string(*dealt) + ")";
-    std::string parts = "(ceildiv " + sharing + " " + headsOfPart + ")";
+    // ⌊workers / items⌋ is ⌈(workers + 1) / items⌉ - 1.
+    std::string most = "(max 1 (+ -1 (ceildiv " + std::to_string(*dealt + 1) + " " + items + ")))";
+    std::string parts = "(ceildiv " + sharing + " (ceildiv " + sharing + " " + most + "))";
     if (isJoined) // 0 if there is one part, otherwise 1
       parts = "(ceildiv (+ -1 " + parts + ") " + parts + ")";
     return Expression::parse("(* " + items + " " + parts + ")").value();

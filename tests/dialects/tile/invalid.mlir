@@ -39,6 +39,30 @@ tile.kernel @k() {
 
 // -----
 
+tile.kernel @k() {
+  %keys = tile.work : !tile.block<key, 64>
+  // expected-error @+1 {{expected the block of a tile.work `dealt to` workers, got a tile.work without parts}}
+  %part = tile.work_part of %keys : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @k(%first: i32) {
+  %keys = tile.work dealt to 16 : !tile.block<key, 64>
+  %others = tile.block %first of %keys : !tile.block<key, 64> -> !tile.block<key, 64>
+  // expected-error @+1 {{expected the block of a tile.work `dealt to` workers, got another block}}
+  %part = tile.work_part of %others : !tile.block<key, 64>
+}
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected a block of keys, whose query heads are dealt to work items, got '!tile.block<query, 64>'; leave out `dealt to`}}
+  %count = tile.work_items !tile.block<query, 64> dealt to 16
+}
+
+// -----
+
 #type = f32
 // expected-error @+1 {{expected an alias of a #tile.extent, got f32}}
 tile.kernel @k(in %x: !tile.view<[B, H, #type, 64], f32>) {}

@@ -288,9 +288,9 @@ tile.kernel @split<workers>() {
 
 // Query heads that are dealt to several work items, and the kernel that joins their results. Aliases stand for extents.
 #parts = #tile.extent<H ceildiv workers>
-#stored = #tile.extent<B * (-1 + #parts)>
+#stored = #tile.extent<B * (1 max (-1 + #parts))>
 // CHECK-LABEL: tile.kernel @dealt<workers>
-// CHECK-SAME: workspace %sums: !tile.view<[B * (-1 + (H ceildiv workers)), Hkv, Sk, 64], f32>
+// CHECK-SAME: workspace %sums: !tile.view<[B * (1 max (-1 + (H ceildiv workers))), Hkv, Sk, 64], f32>
 tile.kernel @dealt<workers>(workspace %sums: !tile.view<[#stored, Hkv, Sk, 64], f32>) {
   // CHECK: tile.work dealt to workers : <key, 64>
   %item = tile.work dealt to workers : !tile.block<key, 64>

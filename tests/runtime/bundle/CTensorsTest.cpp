@@ -37,6 +37,7 @@ TEST(CExpressions, InC) {
   EXPECT_EQ(expressionInC(parsed("(+ B (ceildiv 16 (* Hkv 2)))"), "c->x."),
             "plus(c->x.B, ceil_divide(16, times(c->x.Hkv, 2)))");
   EXPECT_EQ(expressionInC(parsed("(ceildiv (+ -1 B) B)"), "x."), "ceil_divide(plus(-1, x.B), x.B)");
+  EXPECT_EQ(expressionInC(parsed("(max 1 (* B H))"), "x."), "greater(1, times(x.B, x.H))");
   EXPECT_EQ(expressionInC(parsed("(* -1 B)"), "x."), "");
   EXPECT_EQ(expressionInC(parsed("$doc.1"), "x."), "c->capture_doc.extents[1]");
   EXPECT_EQ(expressionInC(parsed("(+ B -1)"), "x."), "");
@@ -45,6 +46,7 @@ TEST(CExpressions, InC) {
 TEST(CExpressions, ForReaders) {
   EXPECT_EQ(expressionForReaders(parsed("(+ B 1)")), "B + 1");
   EXPECT_EQ(expressionForReaders(parsed("(* (+ B 1) $doc.0)")), "(B + 1) * doc.extents[0]");
+  EXPECT_EQ(expressionForReaders(parsed("(max 1 (+ B 2))")), "max(1, B + 2)");
 }
 
 // A view defines an extent, otherwise the launch does. An extent that it must give has no default.

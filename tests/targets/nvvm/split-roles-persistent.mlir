@@ -91,3 +91,39 @@ tile.kernel @over(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 6
   %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
   tile.store %R, %o[%rows] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
 }
+
+// -----
+
+// Query heads that are dealt: the producer sends 1 plus the item's part in place of the flag, and consumers get the part from it.
+// CHECK-LABEL: tile.kernel @dealt
+tile.kernel @dealt(%q: !tile.view<[?, ?, ?, 64], f16>, %k: !tile.view<[?, ?, ?, 64], f16>, %o: !tile.view<[?, ?, ?, 64], f16>)
+    attributes {schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 2, warps = 4, q_in_registers = false, consumers = 1, persistent = true, output_buffer = true>} {
+  // CHECK: pipe.roles producer
+  // CHECK: tile.work_items !tile.block<key, 64> dealt to 16
+  // CHECK: %[[ROWS:.*]] = tile.work item %{{.*}} dealt to 16
+  // CHECK: %[[PART:.*]] = tile.work_part of %[[ROWS]]
+  // CHECK: %[[NEXT:.*]] = arith.addi %[[PART]], %{{.*}}
+  // CHECK: %[[SENT:.*]] = arith.select %{{.*}}, %[[NEXT]]
+  // CHECK: pipe.send %[[SENT]],
+  // CHECK: ^bb0
+  // CHECK: %[[ROWS:.*]] = tile.work item %{{.*}} dealt to 16
+  // CHECK: %[[PART:.*]] = tile.work_part of %[[ROWS]]
+  // CHECK: tile.block %{{.*}} head %[[PART]]
+  // CHECK: } consumers 1
+  // CHECK: %[[PLACE:.*]]:4 = pipe.receive
+  // CHECK: %[[OWN:.*]] = arith.subi %[[PLACE]]#0
+  // CHECK: scf.condition(%{{.*}}) %[[PLACE]]#1, %[[PLACE]]#2, %[[PLACE]]#3, %[[OWN]]
+  // CHECK: ^bb0(%{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: i32, %{{[a-z0-9]+}}: i32, %[[OWN:[a-z0-9]+]]: i32,
+  // CHECK-NOT: tile.work_part
+  // CHECK: tile.block %{{.*}} head %[[OWN]]
+  %keys = tile.work dealt to 16 : !tile.block<key, 64>
+  %part = tile.work_part of %keys : !tile.block<key, 64>
+  %K = tile.load %k[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 64>] -> !tile.tile<[64, 64], f16>
+  %none = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %zero = arith.constant 0 : i32
+  %queries = tile.block %zero head %part of %keys : !tile.block<key, 64> -> !tile.block<query, 64>
+  %Q = tile.load %q[%queries] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %O = tile.dot %K, %Q transposed plus %none : (!tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+  %R = tile.convert %O : !tile.tile<[64, 64], f32> -> !tile.tile<[64, 64], f16>
+  tile.store %R, %o[%queries] : !tile.tile<[64, 64], f16>, !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>]
+}

@@ -54,7 +54,7 @@ struct CaptureAxis {
 };
 
 /// An integer expression over the extents in prefix form, computed in 64 bits, for example
-/// `(* (ceildiv Sq 128) (* B H))`. The operators are + * ceildiv. `$doc.1` is the extent of axis 1
+/// `(* (ceildiv Sq 128) (* B H))`. The operators are + * ceildiv max. `$doc.1` is the extent of axis 1
 /// of the captured tensor `doc`. The text is the serialised form.
 class Expression {
 public:
@@ -73,7 +73,7 @@ public:
 
 private:
   struct Node {
-    enum Kind { constant, extent, captureExtent, add, multiply, ceilDivide } kind;
+    enum Kind { constant, extent, captureExtent, add, multiply, ceilDivide, maximum } kind;
     /// constant: the value; extent: its index in B H Hkv Sq Sk; captureExtent: in captureAxes_
     int64_t value;
     int left, right;
