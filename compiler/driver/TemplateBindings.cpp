@@ -157,23 +157,17 @@ static std::vector<std::string> dealtParameters(ArrayRef<tile::KernelOp> kernels
   return names;
 }
 
-/// Among how many workers kernels deal query heads if the caller does not say so. Two kinds of
-/// kernels with roles have one worker, because their consumers' loop needs nearly all registers and
-/// ptxas 13.0 spilled in it if anything but the results was stored behind it: those of narrow heads
-/// that also add up dQ (causal gradients at D 64 fell from 564 to 380 TFLOP/s), and those of wide
-/// heads whose mask has a finder (docs/log/2026-11-29-shared-heads.md).
+/// Among how many workers kernels deal query heads if the caller does not say so. Wide heads have
+/// one worker on targets with roles: if a mask has a finder, ptxas 13.0 spilled 96 to 136 bytes
+/// with more, and nothing with one (docs/log/2026-11-29-shared-heads.md).
 static int64_t keyWorkersOf(const KernelSpecification &specification,
                             ArrayRef<tile::KernelOp> kernels) {
-  bool hasRoles = false, addsUp = false;
-  for (tile::KernelOp kernel : kernels) {
+  bool hasRoles = llvm::any_of(kernels, [](tile::KernelOp kernel) {
     tile::ScheduleAttr schedule = kernel.getScheduleAttr();
-    hasRoles |= schedule && schedule->consumers > 0;
-    kernel.walk([&](tile::AccumulateOp) { addsUp = true; });
-  }
-  bool isNarrow = specification.headDimQk <= 64,
-       isWide = std::max(specification.headDimQk, specification.headDimV) > 128;
-  bool hasFullRegisters = hasRoles && ((isNarrow && addsUp) || isWide);
-  return hasFullRegisters ? 1 : keyWorkersFor(specification.target);
+    return schedule && schedule->consumers > 0;
+  });
+  bool isWide = std::max(specification.headDimQk, specification.headDimV) > 128;
+  return hasRoles && isWide ? 1 : keyWorkersFor(specification.target);
 }
 
 /// Checks that the other bindings fit a shared prefix.

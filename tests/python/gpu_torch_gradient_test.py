@@ -225,7 +225,8 @@ def test_streams() -> None:
 
 
 def test_memory() -> None:
-    """Kept are the result and the logarithms. The backward pass allocates L, D and sums of dq."""
+    """Kept are the result and the logarithms. The backward pass allocates L, D, and sums of dq, dk
+    and dv; those of dk and dv because few heads of keys are shared (docs/training.md)."""
     q, k, v = on_gpu(queries=8192, keys=8192, batch=1)
     given, grad = leaves(q, k, v), gradient_of(q, v)
     torch.autograd.grad(tesela.attention(*given, "causal"), given, grad)
@@ -240,7 +241,7 @@ def test_memory() -> None:
     found = torch.autograd.grad(out, given, grad)
     torch.cuda.synchronize()
     results = sum(each.numel() * 2 for each in found)
-    sums = q.numel() * 4
+    sums = 3 * q.numel() * 4
     assert torch.cuda.max_memory_allocated() - base <= results + 2 * rows + sums + (1 << 20)
 
 

@@ -5,9 +5,9 @@
 A work item of the gradients' kernel of keys has 128 keys of a key/value head, and loops over the
 query heads that share it. With few such heads, as in tensor parallelism, a launch has too few work
 items for a GPU: eight query heads over one, 8192 keys: 64 work items for 132 multiprocessors. Most
-kernels deal the query heads to more work items themselves (``tile.head_parts``). Those of narrow
-and wide heads on sm_90 have no registers for it. There the query heads of a key/value head are
-dealt to several copies of its keys and values, and the gradients of the copies are summed
+kernels deal the query heads to more work items themselves (``tile.head_parts``). Those of wide
+heads on sm_90 do not (compiler/driver/TemplateBindings.cpp). There the query heads of a key/value
+head are dealt to several copies of its keys and values, and the gradients of the copies are summed
 afterwards.
 """
 
@@ -23,10 +23,8 @@ from torch import Tensor
 from tesela.torch._request import Request
 
 _ITEM_KEYS: Final = 128  # of a work item (compiler/driver/Attempts.cpp)
-_WIDEST_NARROW: Final = 64
 _LEAST_WIDE: Final = 129
-"""Kernels of heads between these deal them, and so do deterministic ones of narrow heads
-(compiler/driver/TemplateBindings.cpp)."""
+"""Kernels of narrower heads deal them themselves."""
 
 _LEAST_QUERIES: Final = 4096
 """The queries that a work item must have before the four additional kernels are worth their time.
@@ -71,10 +69,7 @@ def copies_of_heads(q: Tensor, k: Tensor, request: Request) -> int:
         return 1
     if heads % kv_heads:  # the launch reports it
         return 1
-    is_narrow = q.shape[3] <= _WIDEST_NARROW
-    if not is_narrow and q.shape[3] < _LEAST_WIDE:
-        return 1
-    if is_narrow and torch.are_deterministic_algorithms_enabled():
+    if q.shape[3] < _LEAST_WIDE:
         return 1
     text = request.variant._program.line
     shared = heads // kv_heads
