@@ -20,6 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <execinfo.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -49,7 +50,8 @@ struct Options {
   bool print = false;
 };
 
-/// The seed of this thread's present case. If the compiler crashes, it is printed.
+/// The seed of this thread's present case. If the compiler crashes, it is printed, and so are the
+/// addresses of the stack; `addr2line -e PROGRAM` reads them.
 thread_local uint64_t currentSeed = 0;
 
 void tellOfCrash(int signal) {
@@ -57,6 +59,8 @@ void tellOfCrash(int signal) {
   int length = std::snprintf(text, sizeof text, "CRASHED: --count 1 --seed %llu\n",
                              static_cast<unsigned long long>(currentSeed));
   (void)!write(STDERR_FILENO, text, size_t(length));
+  void *frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
