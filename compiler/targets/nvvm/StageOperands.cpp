@@ -176,19 +176,20 @@ struct PipeStageOperands : impl::PipeStageOperandsBase<PipeStageOperands> {
   /// Makes `loop` and all loops around it carry, as an i32, how often its body has run in the
   /// kernel. The loops are replaced.
   static Value countUses(scf::ForOp loop) {
+    Location loc = loop.getLoc();
     SmallVector<scf::ForOp> loops = {loop};
     while (auto outer = loops.back()->getParentOfType<scf::ForOp>())
       loops.push_back(outer);
     OpBuilder outside(loops.back());
-    Value count = arith::ConstantIntOp::create(outside, loop.getLoc(), 0, 32);
+    Value count = arith::ConstantIntOp::create(outside, loc, 0, 32);
     for (scf::ForOp &each : llvm::reverse(loops)) {
       each = nvvm::carryMore(each, count);
       count = each.getRegionIterArgs().back();
     }
     Operation *yield = loops.front().getBody()->getTerminator();
     OpBuilder builder(yield);
-    Value one = arith::ConstantIntOp::create(builder, loop.getLoc(), 1, 32);
-    Value next = arith::AddIOp::create(builder, loop.getLoc(), count, one);
+    Value one = arith::ConstantIntOp::create(builder, loc, 1, 32);
+    Value next = arith::AddIOp::create(builder, loc, count, one);
     yield->setOperand(yield->getNumOperands() - 1, next);
     for (auto [inner, outer] : llvm::zip(loops, llvm::drop_begin(loops))) {
       Operation *terminator = outer.getBody()->getTerminator();
