@@ -298,9 +298,11 @@ TEST(Schedule, OverridesReplaceSingleChoices) {
       chosen("sm_80", 64, "q_in_registers = false, warps = 8, block_n = 32, reference = lazy"),
       "block_m = 128, block_n = 32, stages = 2, warps = 8, q_in_registers = false, "
       "reference = lazy");
+  // Without product_pairs, which some CPUs have by default.
   EXPECT_EQ(
       chosen("host", 64,
-             "block_m = 8, block_n = 16, vector_length = 4, product_rows = 3, product_vectors = 2"),
+             "block_m = 8, block_n = 16, vector_length = 4, product_rows = 3, product_vectors = 2, "
+             "product_pairs = false"),
       "block_m = 8, block_n = 16, stages = 1, warps = 1, q_in_registers = false, vector_length = "
       "4, "
       "product_rows = 3, product_vectors = 2");
