@@ -6,8 +6,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <sstream>
 
@@ -221,6 +223,45 @@ KernelSpecification splitKeys() {
   specification.variantText = "attention causal() { mask = q >= k }";
   specification.target = {Target::Kind::cuda, 90};
   return specification;
+}
+
+// The templates, the plan and the kernels compute the number of parts of query heads separately.
+// The workspaces of the parts have places just where the plan launches the kernel that joins them.
+TEST(Templates, PartsHavePlacesIfTheyAreJoined) {
+  const int32_t most = std::numeric_limits<int32_t>::max();
+  const Extents launches[] = {{1, 8, 1, 8192, 8192}, {1, 8, 8, 64, 64},    {2, 6, 2, 100, 16896},
+                              {2, 6, 2, 100, 17000}, {1, 4, 2, 10, 16896}, {1, 4, 2, 10, 16897},
+                              {0, 8, 1, 10, 10},     {1, 8, 1, 10, 0},     {1, 128, 1, 1, 65536},
+                              {most, 8, 1, 1, most}, {1, 65536, 1, 1, 1},  {3, 7, 1, 5, 1000}};
+  for (const char *algorithm : {"backward", "backward_fused"}) {
+    KernelSpecification specification;
+    specification.algorithm = algorithm;
+    specification.variantText = "attention full() {}";
+    specification.target = {Target::Kind::cuda, 90};
+    Result<Artifact> artifact = compile(specification);
+    ASSERT_TRUE(artifact.ok()) << artifact.error().message();
+    auto joins = std::ranges::find_if(artifact->launches, [](const Launch &launch) {
+      return launch.kernel.find("joined") != std::string::npos;
+    });
+    ASSERT_NE(joins, artifact->launches.end());
+    int found = 0, joined = 0;
+    for (const Workspace &workspace : artifact->workspaces) {
+      if (!workspace.name.ends_with("_parts"))
+        continue;
+      ++found;
+      for (const Extents &launch : launches) {
+        bool isJoined = joins->items.evaluate(launch) > 0;
+        joined += isJoined;
+        bool hasKeys = launch.B > 0 && launch.Sk > 0;
+        EXPECT_EQ(workspace.extents[1].evaluate(launch), isJoined ? launch.H : 0)
+            << algorithm << ": " << workspace.name << ", " << launch.B << " x " << launch.H
+            << " heads over " << launch.Hkv << ", " << launch.Sk << " keys";
+        EXPECT_TRUE(!isJoined || hasKeys);
+      }
+    }
+    EXPECT_EQ(found, 2);
+    EXPECT_GE(joined, 2 * 3);
+  }
 }
 
 // A missing feature of a GPU is not a defect: the message names the template, the target and the

@@ -46,7 +46,7 @@ def test_heads_apart(
     monkeypatch.setattr(_heads_apart, "_multiprocessors", lambda device: processors)
     monkeypatch.setattr(_heads_apart, "_LEAST_QUERIES", 1)
     request = Request(tesela.variant(name), {}, None, False)
-    assert _heads_apart.copies_of_heads(q, k, request) == copies
+    assert _heads_apart.copies_of_heads(q, k, v, request) == copies
     actual = run()
     for x, exact, like in zip(actual, wanted, (q, k, v), strict=True):
         assert x.stride() == exact.stride() or layout == "bshd"
@@ -58,12 +58,19 @@ def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(_heads_apart, "_multiprocessors", lambda device: 132)
 
     def copies(
-        variant: Any, heads: int, kv_heads: int, length: int, batch: int = 1, head_dim: int = 256
+        variant: Any,
+        heads: int,
+        kv_heads: int,
+        length: int,
+        batch: int = 1,
+        head_dim: int = 256,
+        head_dim_v: int | None = None,
     ) -> int:
         q = torch.empty(batch, heads, length, head_dim, device="meta")
         k = torch.empty(batch, kv_heads, length, head_dim, device="meta")
+        v = torch.empty(batch, kv_heads, length, head_dim_v or head_dim, device="meta")
         request = Request(tesela.variant(variant), {}, None, False)
-        return _heads_apart.copies_of_heads(q, k, request)
+        return _heads_apart.copies_of_heads(q, k, v, request)
 
     assert copies("causal", 8, 1, 8192) == 8  # 64 work items
     assert copies("causal", 32, 8, 4096) == 2  # 256, uneven
@@ -75,6 +82,7 @@ def test_which_heads_are_computed_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert copies("causal", 7, 2, 8192) == 1  # an error, which the launch reports
     assert copies("causal", 8, 1, 8192, head_dim=128) == 1  # the kernel deals the heads
     assert copies("causal", 8, 1, 8192, head_dim=64) == 1  # the same
+    assert copies("causal", 8, 1, 8192, head_dim=64, head_dim_v=256) == 8
     of_kv_heads = "attention a(w: f32[Hkv]) { mask = q >= k\n score = s * w[hkv] }"
     assert copies(of_kv_heads, 8, 1, 8192) == 1  # the text knows the shared heads
 

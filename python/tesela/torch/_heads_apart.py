@@ -55,12 +55,13 @@ def _has_mask(text: str) -> bool:
     return re.search(r"\bmask\s*=\s*(?!true\b)\S", text) is not None
 
 
-def copies_of_heads(q: Tensor, k: Tensor, request: Request) -> int:
+def copies_of_heads(q: Tensor, k: Tensor, v: Tensor, request: Request) -> int:
     """How many copies of each key/value head a launch should have; 1: none but itself.
 
     Args:
-        q: q, k and the request are those of the forward launch.
+        q: q, k, v and the request are those of the forward launch.
         k: see q.
+        v: see q.
         request: see q.
     """
     head_axis, row_axis = (2, 1) if request.is_bshd else (1, 2)
@@ -69,7 +70,7 @@ def copies_of_heads(q: Tensor, k: Tensor, request: Request) -> int:
         return 1
     if heads % kv_heads:  # the launch reports it
         return 1
-    if q.shape[3] < _LEAST_WIDE:
+    if max(q.shape[3], v.shape[3]) < _LEAST_WIDE:
         return 1
     text = request.variant._program.line
     shared = heads // kv_heads

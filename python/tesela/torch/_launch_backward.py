@@ -125,7 +125,7 @@ def launch_backward(
         request: see q.
         into: tensors for the gradients of q, k and v; None: a new tensor.
     """
-    copies = _heads_apart.copies_of_heads(q, k, request) if into == (None, None, None) else 1
+    copies = _heads_apart.copies_of_heads(q, k, v, request) if into == (None, None, None) else 1
     if copies > 1:
         own_k, own_v = (_heads_apart.repeated(x, copies, request) for x in (k, v))
         dq, dk, dv = launch_backward(grad, q, own_k, own_v, out, lse, grad_of_lse, request)

@@ -291,14 +291,15 @@ int64_t plannedItems(const std::string &work, const Extents &launch) {
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
       "tile.kernel @k() {\n  %keys = tile.work " + work + " : !tile.block<key, 64>\n}", &context);
   return workItems(*module->getOps<tile::KernelOp>().begin())
-      .evaluate({launch.B, launch.H, launch.Hkv, launch.Sq, launch.Sk});
+      .evaluate({int32_t(launch.B), int32_t(launch.H), int32_t(launch.Hkv), int32_t(launch.Sq),
+                 int32_t(launch.Sk)});
 }
 
 // Each part of each block of keys is visited once, each query head is in one part, and parts differ
 // by at most one head. The plan counts the same work items, and none that join a single part.
 TEST(WorkMap, DealsQueryHeadsToParts) {
   constexpr uint32_t rows = 64;
-  for (uint32_t workers : {1u, 3u, 16u, 528u}) {
+  for (uint32_t workers : {1u, 3u, 16u, 528u, 65536u}) {
     WorkMap map(rows, /*groupKeys=*/1000, /*heads=*/1, tile::Axis::Key, workers);
     for (const Extents &launch : launches) {
       if (launch.Sk == 0) // no work items
@@ -343,6 +344,21 @@ TEST(WorkMap, PlansNoItemsOfEmptyLaunches) {
   for (const Extents &launch : {Extents{0, 8, 1, 10, 10}, Extents{1, 8, 1, 10, 0}})
     for (const char *work : {"dealt to 528", "dealt to 528 joined"})
       EXPECT_EQ(plannedItems(work, launch), 0) << work;
+}
+
+// With 2^31 - 1 blocks of keys there is one part, and with a single block the most parts.
+TEST(WorkMap, DealsInItsIntegers) {
+  constexpr uint32_t most = 0x7fffffff, rows = 64;
+  for (uint32_t workers : {528u, 65536u}) {
+    WorkMap map(rows, /*groupKeys=*/1000, /*heads=*/1, tile::Axis::Key, workers);
+    map.evaluate({most, 8, 1, 1, rows}, most - 1);
+    EXPECT_EQ(map[map.parts], 1u);
+    EXPECT_EQ(map[map.count], most);
+    EXPECT_EQ(map[map.work.batch], most - 1);
+    map.evaluate({1, most, 1, 1, rows}, 0);
+    EXPECT_LE(map[map.parts], workers);
+    EXPECT_GT(map[map.parts], workers / 2);
+  }
 }
 
 // The largest possible launches: 2^31 - 1 work items and queries.

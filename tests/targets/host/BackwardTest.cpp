@@ -109,10 +109,12 @@ TEST_P(Backward, HoldsTheRule) { holdsTheRule(OfLse::leftOut); }
 TEST_P(Backward, HoldsTheRuleWithGradientOfLse) { holdsTheRule(OfLse::random); }
 TEST_P(Backward, HoldsTheRuleWithZLoss) { holdsTheRule(OfLse::zLoss); }
 
-// Each query head is a part of its key/value head; and parts of several heads.
+// Each query head is a part of its key/value head; parts of several heads; and parts of different
+// sizes (seven heads in two parts).
 TEST_P(Backward, HoldsTheRuleWithPartsOfHeads) {
   holdsTheRule(OfLse::leftOut, /*workers=*/1000);
   holdsTheRule(OfLse::leftOut, /*workers=*/7);
+  holdsTheRule(OfLse::leftOut, /*workers=*/17);
 }
 
 void Backward::holdsTheRule(OfLse kind, int workers) {

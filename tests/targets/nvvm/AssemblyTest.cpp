@@ -255,6 +255,32 @@ TEST(AssemblyWithRoles, SpillsNothingOfWideGradients) {
     }
 }
 
+// Fast gradients, whose loop needs nearly all registers. The limits are what ptxas 13.0 spilled
+// when they were timed (docs/log/2026-11-30-truths.md). Above them ptxas tends to give up uniform
+// registers for the products' addresses, which costs up to a third of the speed.
+TEST(AssemblyWithRoles, SpillsLittleOfFastGradients) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  struct {
+    const char *variant;
+    int ofNarrow, of128; ///< bytes stored and loaded
+  } cases[] = {
+      {"attention full() {}", 76, 8},
+      {"attention causal() { mask = q >= k }", 140, 32},
+      {"attention window(w: i32) { mask = q >= k && q - k < w }", 160, 104},
+      {"attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }", 204, 84},
+      {"attention softcap(cap: f32) { score = cap * tanh(s / cap) }", 0, 176}};
+  for (auto [variant, ofNarrow, of128] : cases)
+    for (int headDim : {64, 128}) {
+      SCOPED_TRACE(testing::Message() << headDim << ": " << variant);
+      KernelSpecification specification = specificationOf(variant, headDim, ElementType::bf16, 90);
+      specification.algorithm = fastBackwardAlgorithm;
+      Assembled assembled = assemble(compiled(specification).code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      EXPECT_LE(spilledBytes(assembled.log), headDim == 64 ? ofNarrow : of128) << assembled.log;
+    }
+}
+
 // Masks for which blocks must be tested: their reads and divisors are held beside the tiles.
 TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   if (!hasPtxas())
