@@ -157,9 +157,9 @@ static std::vector<std::string> dealtParameters(ArrayRef<tile::KernelOp> kernels
   return names;
 }
 
-/// Among how many workers kernels deal query heads if the caller does not say so. Wide heads have
-/// one worker on targets with roles: if a mask has a finder, ptxas 13.0 spilled 96 to 136 bytes
-/// with more, and nothing with one (docs/log/2026-11-29-shared-heads.md).
+/// Among how many workers kernels deal query heads if the caller does not bind it. Wide heads have
+/// one worker on targets with roles. With more, ptxas 13.0 spilled 96 to 170 bytes if the mask has
+/// a finder (docs/log/2026-11-30-truths.md).
 static int64_t keyWorkersOf(const KernelSpecification &specification,
                             ArrayRef<tile::KernelOp> kernels) {
   bool hasRoles = llvm::any_of(kernels, [](tile::KernelOp kernel) {

@@ -88,10 +88,10 @@ int64_t joiningWarps(const Schedule &schedule, const KernelSpecification &specif
   return schedule.consumers >= 2 && isMeasured ? 1 : std::max<int64_t>(schedule.warps, 4);
 }
 
-/// Two to four work items for each multiprocessor where the number of heads of a part divides that
-/// of the heads that share a key/value head, and up to eight elsewhere: both are rounded up. Under
-/// a causal mask the longest item has twice the work of the average, and the others fill up the
-/// rest. The host's number is that of templates/backward_in_parts.mlir.
+/// Four work items for each multiprocessor. A launch with parts has at most that many, and more
+/// than half of them unless each query head is a part already. Under a causal mask the longest item
+/// has twice the work of the average, and the others fill up the rest. The host's number is that of
+/// templates/backward_in_parts.mlir.
 int64_t keyWorkersFor(const Target &target) {
   constexpr int64_t ofHost = 16, ofMultiprocessor = 4, ofUnknownChip = 512;
   if (target.kind == Target::Kind::host)

@@ -29,7 +29,7 @@ struct SharedKeys {
 /// The binding "workers" for launches of `specification`'s kernel. It must not have one yet.
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch);
 
-/// Among how many work items the kernel deals the query heads of key/value heads (`tile.work dealt
+/// The most work items to which a kernel deals the query heads of key/value heads (`tile.work dealt
 /// to`) if the caller does not bind it.
 int64_t keyWorkersFor(const Target &target);
 

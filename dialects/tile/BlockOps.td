@@ -67,13 +67,14 @@ def Tile_HeadPartsOp : Tile_Op<"head_parts", [Pure]> {
   let summary = "among how many work items `tile.work dealt to workers` deals the query heads of a key/value head";
   let description = [{
     A block of keys with all its query heads is a long work item, and with few key/value heads there are few of them. So the query heads are dealt
-    to parts, as many as give a launch at most `workers` work items:
+    to parts. There are as many parts as possible with at most `workers` work items in the launch:
 
         P = ceil((H / Hkv) / ceil((H / Hkv) / max(1, floor(workers / items))))
 
-    where items is the number of blocks `keys` of all key/value heads. The inner rounding makes the longest part as short as that many parts allow, and
-    the outer one takes no part more than that needs. P is 1 if two parts would give more than `workers` items. Part p has the query heads from floor(p · (H / Hkv) / P) to floor((p + 1) · (H / Hkv) / P) - 1 of those that share
-    the key/value head.
+    where items is the number of blocks `keys` of all key/value heads. The inner quotient is the number of query heads of the longest part, if there
+    are as many parts as fit. The outer quotient is the number of parts that this length needs; it may be smaller. P is 1 if two parts for each block
+    would be more than `workers` items.
+    Part p has the query heads from floor(p · (H / Hkv) / P) to floor((p + 1) · (H / Hkv) / P) - 1 of those that share the key/value head.
 
     `workers` is an expression of a template's parameters; `tile-bind` makes it a number.
 

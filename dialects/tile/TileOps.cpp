@@ -94,7 +94,7 @@ static LogicalResult verifyDealt(Operation *op, BlockType block, Attribute worke
     return op->emitOpError() << "expected a block of keys, whose query heads are dealt to work "
                                 "items, got "
                              << block << "; leave out `dealt to`";
-  // More would not make more parts, and products of these numbers must stay in i32.
+  // The templates multiply a part's number by H / Hkv in i32. So the number of parts is limited.
   constexpr int64_t mostWorkers = 1 << 16;
   std::optional<int64_t> number = staticExtent(workers);
   if (number && (*number < 1 || *number > mostWorkers))

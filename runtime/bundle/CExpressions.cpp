@@ -12,7 +12,7 @@ namespace tesela {
 
 namespace {
 
-/// Reads a text that Expression::parse() has accepted, and writes it with the three functions.
+/// Reads a text that Expression::parse() has accepted, and writes it with functions.
 template <typename Join, typename Name, typename Capture> class Translator {
 public:
   Translator(std::string_view text, Join join, Name name, Capture capture)
@@ -55,7 +55,7 @@ private:
 } // namespace
 
 std::string expressionInC(const Expression &expression, std::string_view extents) {
-  // Plans add -1 to a number of parts, and have no other negative numbers.
+  // Plans add -1 to a number of parts and to a quotient, and have no other negative numbers.
   std::string_view text = expression.text();
   for (size_t at = text.find('-'); at != text.npos; at = text.find('-', at + 1))
     if (!text.substr(0, at).ends_with("(+ "))

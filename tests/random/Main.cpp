@@ -51,7 +51,7 @@ struct Options {
 };
 
 /// The seed of this thread's present case. If the compiler crashes, it is printed, and so are the
-/// addresses of the stack; `addr2line -e PROGRAM` reads them.
+/// offsets of its stack in their files; `addr2line -e FILE OFFSET` reads them.
 thread_local uint64_t currentSeed = 0;
 
 void tellOfCrash(int signal) {
@@ -343,6 +343,8 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "skipped: %s\n", context.error().message().c_str());
     return skipped;
   }
+  void *first;
+  (void)backtrace(&first, 1); // loads a library, which it may not do after a crash
   for (int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS})
     std::signal(signal, tellOfCrash);
   auto start = std::chrono::steady_clock::now();

@@ -54,8 +54,8 @@ struct CaptureAxis {
 };
 
 /// An integer expression over the extents in prefix form, computed in 64 bits, for example
-/// `(* (ceildiv Sq 128) (* B H))`. The operators are + * ceildiv max. `$doc.1` is the extent of axis 1
-/// of the captured tensor `doc`. The text is the serialised form.
+/// `(* (ceildiv Sq 128) (* B H))`. The operators are + * ceildiv max. `$doc.1` is the extent of
+/// axis 1 of the captured tensor `doc`. The text is the serialised form.
 class Expression {
 public:
   static Result<Expression> parse(std::string_view text);
