@@ -16,14 +16,14 @@ static Value constant(OpBuilder &builder, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(builder, loc, value, 32);
 }
 
-/// ceil(length / positions), written so that it cannot overflow i32 as length + positions - 1
-/// could. `length` is at least 1: a launch that has a work item has a query or a key.
-static Value emitBlocks(OpBuilder &builder, Location loc, Value length, int64_t positions) {
+Value emitCeilDivide(OpBuilder &builder, Location loc, Value a, Value b) {
   Value one = constant(builder, loc, 1);
-  Value last =
-      arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, length, one),
-                             constant(builder, loc, positions));
+  Value last = arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, a, one), b);
   return arith::AddIOp::create(builder, loc, last, one);
+}
+
+static Value emitBlocks(OpBuilder &builder, Location loc, Value length, int64_t positions) {
+  return emitCeilDivide(builder, loc, length, constant(builder, loc, positions));
 }
 
 /// How many query heads share a key/value head.
@@ -68,24 +68,17 @@ Value emitMoreSlots(OpBuilder &builder, Location loc, const ExtentValues &extent
   ExtentValues ofOne = extents;
   ofOne.B = constant(builder, loc, 1);
   Value items = emitWorkItems(builder, loc, ofOne, block); // at least one
-  Value last = arith::DivUIOp::create(builder, loc, constant(builder, loc, workers - 1), items);
-  return arith::AddIOp::create(builder, loc, last, constant(builder, loc, 1));
+  return emitCeilDivide(builder, loc, constant(builder, loc, workers), items);
 }
 
 Value emitHeadParts(OpBuilder &builder, Location loc, const ExtentValues &extents,
                     tile::BlockType keys, int64_t workers) {
-  // No operand is 0: a launch that has work items has heads and keys.
-  auto ceilDivide = [&](Value a, Value b) -> Value {
-    Value one = constant(builder, loc, 1);
-    Value last =
-        arith::DivUIOp::create(builder, loc, arith::SubIOp::create(builder, loc, a, one), b);
-    return arith::AddIOp::create(builder, loc, last, one);
-  };
   Value most = arith::DivUIOp::create(builder, loc, constant(builder, loc, workers),
                                       emitWorkItems(builder, loc, extents, keys));
   most = arith::MaxUIOp::create(builder, loc, most, constant(builder, loc, 1));
   Value sharing = emitSharing(builder, loc, extents);
-  return ceilDivide(sharing, ceilDivide(sharing, most));
+  Value longest = emitCeilDivide(builder, loc, sharing, most);
+  return emitCeilDivide(builder, loc, sharing, longest);
 }
 
 ExtentValues emitDealt(OpBuilder &builder, Location loc, const ExtentValues &extents, Value parts) {

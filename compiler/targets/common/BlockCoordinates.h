@@ -28,6 +28,11 @@ struct ExtentValues {
   mlir::Value B, H, Hkv, Sq, Sk;
 };
 
+/// ceil(a / b) of two i32, both at least 1, written so that it cannot overflow as a + b - 1 could.
+/// A launch that has a work item has heads, queries and keys.
+mlir::Value emitCeilDivide(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value a,
+                           mlir::Value b);
+
 /// tile.work_items: ceil(Sq / positions) · B · H; if a block has several heads, with
 /// Hkv · ceil(H / Hkv / heads) instead of H. For blocks of keys: ceil(Sk / rows) · B · Hkv.
 mlir::Value emitWorkItems(mlir::OpBuilder &builder, mlir::Location loc, const ExtentValues &extents,

@@ -12,9 +12,6 @@ namespace tesela {
 
 WorkHeads emitWorkHeads(OpBuilder &builder, Location loc, Value item, const ExtentValues &extents,
                         int64_t most) {
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(builder, loc, value, 32);
-  };
   auto add = [&](Value a, Value b) -> Value { return arith::AddIOp::create(builder, loc, a, b); };
   auto multiply = [&](Value a, Value b) -> Value {
     return arith::MulIOp::create(builder, loc, a, b);
@@ -25,13 +22,10 @@ WorkHeads emitWorkHeads(OpBuilder &builder, Location loc, Value item, const Exte
   auto subtract = [&](Value a, Value b) -> Value {
     return arith::SubIOp::create(builder, loc, a, b);
   };
-  // No operand is 0: a launch that has items has rows.
-  auto ceilDivide = [&](Value a, Value b) -> Value {
-    return add(divide(subtract(a, constant(1)), b), constant(1));
-  };
   Value rows = multiply(multiply(extents.B, extents.H), extents.Sq);
-  Value share = ceilDivide(rows, constant(most));
-  Value itemsOfPosition = ceilDivide(extents.H, share);
+  Value wanted = arith::ConstantIntOp::create(builder, loc, most, 32);
+  Value share = emitCeilDivide(builder, loc, rows, wanted);
+  Value itemsOfPosition = emitCeilDivide(builder, loc, extents.H, share);
   Value place = divide(item, itemsOfPosition);
   Value first = multiply(subtract(item, multiply(place, itemsOfPosition)), share);
   Value end = arith::MinUIOp::create(builder, loc, add(first, share), extents.H);
