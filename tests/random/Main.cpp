@@ -50,8 +50,8 @@ struct Options {
   bool print = false;
 };
 
-/// The seed of this thread's present case. If the compiler crashes, it is printed, and so are the
-/// offsets of its stack in their files; `addr2line -e FILE OFFSET` reads them.
+/// The seed of this thread's present case. If the compiler crashes, the seed and the stack are
+/// printed. `addr2line -e FILE OFFSET` reads a line of the stack.
 thread_local uint64_t currentSeed = 0;
 
 void tellOfCrash(int signal) {

@@ -15,7 +15,7 @@ import unittest
 TESELA = LIBRARY = TEMPLATES = ""
 FAULT = 99
 
-# Together they run most passes. The first one once looked at a replaced loop.
+# Together they run most passes. While the first was compiled, a pass once read a loop that it had replaced.
 KERNELS = {
     "finder": ["documents_causal", "--target=sm_90", "--algorithm=backward_fused", "--emit=ptx"],
     "items_beside_each_other": ["sliding_window", "--target=sm_90", "--emit=ptx"],
