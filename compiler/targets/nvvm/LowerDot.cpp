@@ -117,11 +117,13 @@ LogicalResult KernelLowering::lowerConvertEncoding(pipe::ConvertOp op) {
   }
   Values registers;
   if (source.isSingleRow()) {
-    Value address = add(valueOf(op.getSource()), multiply(firstColumn, constant(4)));
     if (readInPlace(op.getResult())) { // maps read the values where they are
-      values[op] = {address};
+      // Pinned: otherwise the loop around it holds an address for each of several rows.
+      Value ofLane = multiply(ptx().pinned(firstColumn), constant(4));
+      values[op] = {add(valueOf(op.getSource()), ofLane)};
       return success();
     }
+    Value address = add(valueOf(op.getSource()), multiply(firstColumn, constant(4)));
     for (int64_t column = 0; column < source.getExtent(1); column += 8)
       llvm::append_range(registers, ptx().loadSharedPair(address, 4 * column));
     values[op] = registers;

@@ -255,9 +255,9 @@ TEST(AssemblyWithRoles, SpillsNothingOfWideGradients) {
     }
 }
 
-// Fast gradients, whose loop needs nearly all registers. The limits are what ptxas 13.0 spilled
-// when they were timed (docs/log/2026-11-30-truths.md). Above them ptxas tends to give up uniform
-// registers for the products' addresses, which costs up to a third of the speed.
+// Fast gradients, whose loop needs nearly all registers. The limits are what ptxas 13.0 spills.
+// Above them ptxas tends to give up uniform registers for the products' addresses, which costs up
+// to a third of the speed (docs/log/2026-11-30-live-numbers.md).
 TEST(AssemblyWithRoles, SpillsLittleOfFastGradients) {
   if (!hasPtxas())
     GTEST_SKIP() << noPtxas;
@@ -265,11 +265,12 @@ TEST(AssemblyWithRoles, SpillsLittleOfFastGradients) {
     const char *variant;
     int ofNarrow, of128; ///< bytes stored and loaded
   } cases[] = {
-      {"attention full() {}", 76, 8},
-      {"attention causal() { mask = q >= k }", 140, 32},
-      {"attention window(w: i32) { mask = q >= k && q - k < w }", 160, 104},
-      {"attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }", 204, 84},
-      {"attention softcap(cap: f32) { score = cap * tanh(s / cap) }", 0, 176}};
+      {"attention full() {}", 0, 0},
+      {"attention causal() { mask = q >= k }", 64, 0},
+      {"attention window(w: i32) { mask = q >= k && q - k < w }", 104, 40},
+      {"attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }", 104, 72},
+      {"attention softcap(cap: f32) { score = cap * tanh(s / cap) }", 0, 112},
+      {"attention prefix(p: i32) { mask = k < p || q >= k }", 92, 24}};
   for (auto [variant, ofNarrow, of128] : cases)
     for (int headDim : {64, 128}) {
       SCOPED_TRACE(testing::Message() << headDim << ": " << variant);
