@@ -171,7 +171,6 @@ Status Compilation::bind() {
   // it.
   auto addPasses = [&](OpPassManager &passes) {
     passes.addPass(createTileBind(options));
-    passes.addPass(createTileDropParts());
     passes.addPass(createTileSplitOutputs());
   };
   if (Status status = run(addPasses, "bind", Verify::always); !status)

@@ -14,7 +14,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <limits>
 
 using namespace mlir;
@@ -157,19 +156,6 @@ static std::vector<std::string> dealtParameters(ArrayRef<tile::KernelOp> kernels
   return names;
 }
 
-/// Among how many workers kernels deal query heads if the caller does not bind it. Wide heads have
-/// one worker on targets with roles. With more, ptxas 13.0 spilled 96 to 170 bytes if the mask has
-/// a finder (docs/log/2026-11-30-truths.md).
-static int64_t keyWorkersOf(const KernelSpecification &specification,
-                            ArrayRef<tile::KernelOp> kernels) {
-  bool hasRoles = llvm::any_of(kernels, [](tile::KernelOp kernel) {
-    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
-    return schedule && schedule->consumers > 0;
-  });
-  bool isWide = std::max(specification.headDimQk, specification.headDimV) > 128;
-  return hasRoles && isWide ? 1 : keyWorkersFor(specification.target);
-}
-
 /// Checks that the other bindings fit a shared prefix.
 static Status checkPrefix(const KernelSpecification &specification) {
   Places place = placesOf(specification);
@@ -279,7 +265,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
   }
   for (std::string &parameter : dealtParameters(kernels))
     if (!llvm::is_contained(bound, parameter)) {
-      bindings.push_back(fmt::format("{}={}", parameter, keyWorkersOf(specification, kernels)));
+      bindings.push_back(fmt::format("{}={}", parameter, keyWorkersFor(specification.target)));
       bound.push_back(std::move(parameter));
     }
   for (const std::string &parameter : own)

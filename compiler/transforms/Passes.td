@@ -50,27 +50,6 @@ def TileBind : Pass<"tile-bind", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def TileDropParts : Pass<"tile-drop-parts", "::mlir::ModuleOp"> {
-  let summary = "leave out the parts of query heads where there is one worker";
-  let description = [{
-    A kernel that deals its query heads to one worker (`tile.work dealt to 1`) has one part, whatever the launch's extents are. So what it would
-    store for its parts is left out, and so is the kernel that would join them.
-
-    ```mlir
-    // before
-    %keys = tile.work dealt to 1 : !tile.block<key, 64>
-    %parts = tile.head_parts of 1 !tile.block<key, 64>
-    %is_whole = arith.cmpi eq, %parts, %one : i32
-    %end = arith.select %is_whole, %none, %key_count : i32
-    %sums = tile.block %first to %end of %keys : !tile.block<key, 64> -> !tile.block<key, 64>
-    tile.store %dK, %dk_parts[%sums] : …
-    // after
-    %keys = tile.work : !tile.block<key, 64>
-    ```
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect"];
-}
-
 def TileSharePrefix : Pass<"tile-share-prefix", "::mlir::ModuleOp"> {
   let summary = "compute the keys that all sequences begin with only once";
   let description = [{

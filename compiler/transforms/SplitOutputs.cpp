@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "tile/GradientOps.h"
 #include "transforms/Passes.h"
-#include "transforms/UnusedArguments.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/BitVector.h"
@@ -150,7 +149,21 @@ void eraseUnused(tile::KernelOp kernel) {
        smaller) // inner loops first: their initial values are values of the outer ones
     dropCarried(loop, dropped);
 
-  eraseUnusedArguments(kernel);
+  llvm::BitVector erased(kernel.getBody().getNumArguments());
+  SmallVector<Attribute> names, roles;
+  for (BlockArgument argument : kernel.getBody().getArguments()) {
+    unsigned index = argument.getArgNumber();
+    erased[index] = argument.use_empty();
+    if (erased[index])
+      continue;
+    names.push_back(kernel.getArgumentNames()[index]);
+    if (std::optional<ArrayAttr> all = kernel.getArgumentRoles())
+      roles.push_back((*all)[index]);
+  }
+  kernel.getBodyBlock().eraseArguments(erased);
+  kernel.setArgumentNamesAttr(ArrayAttr::get(kernel.getContext(), names));
+  if (kernel.getArgumentRoles())
+    kernel.setArgumentRolesAttr(ArrayAttr::get(kernel.getContext(), roles));
 }
 
 /// The loop's result from which a stored tile is computed.

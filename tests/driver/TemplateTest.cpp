@@ -233,9 +233,11 @@ TEST(Templates, PartsHavePlacesIfTheyAreJoined) {
                               {2, 6, 2, 100, 17000}, {1, 4, 2, 10, 16896}, {1, 4, 2, 10, 16897},
                               {0, 8, 1, 10, 10},     {1, 8, 1, 10, 0},     {1, 128, 1, 1, 65536},
                               {most, 8, 1, 1, most}, {1, 65536, 1, 1, 1},  {3, 7, 1, 5, 1000}};
-  for (const char *algorithm : {"backward", "backward_fused"}) {
+  for (auto [algorithm, headDim] :
+       {std::pair("backward", 64), {"backward", 256}, {"backward_fused", 64}}) {
     KernelSpecification specification;
     specification.algorithm = algorithm;
+    specification.headDimQk = specification.headDimV = headDim;
     specification.variantText = "attention full() {}";
     specification.target = {Target::Kind::cuda, 90};
     Result<Artifact> artifact = compile(specification);

@@ -78,6 +78,7 @@ SIZES = [
     {"queries": 2048, "keys": 2048, "head_dim": 128, "batch": 1},
     {"queries": 1030, "keys": 999, "head_dim": 128, "batch": 1, "heads": 8, "kv_heads": 1},
     {"queries": 1030, "keys": 999, "head_dim": 64, "batch": 1, "heads": 8, "kv_heads": 1},
+    {"queries": 1030, "keys": 999, "head_dim": 256, "batch": 1, "heads": 8, "kv_heads": 1},
 ]
 
 

@@ -299,7 +299,7 @@ def gqa_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
 def shared_cases(lengths: Sequence[int] | None, type_name: str) -> Cases:
     """One sequence, and few key heads for many query heads, as on a rank of tensor parallelism.
     Its gradients have few blocks of keys for a GPU's multiprocessors."""
-    for heads, kv_heads, dim in ((8, 1, 128), (16, 4, 64), (32, 8, 128)):
+    for heads, kv_heads, dim in ((8, 1, 128), (8, 1, 256), (16, 4, 64), (32, 8, 128)):
         for length in lengths or [2048, 4096, 8192, 16384]:
             yield Case(
                 f"shared {heads}/{kv_heads} D {dim} causal", short(length), CAUSAL, 1, heads,

@@ -11,7 +11,6 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from tesela.torch import _heads_apart
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_output, new_workspace
 from tesela.torch._request import Request
 
@@ -125,12 +124,6 @@ def launch_backward(
         request: see q.
         into: tensors for the gradients of q, k and v; None: a new tensor.
     """
-    copies = _heads_apart.copies_of_heads(q, k, v, request) if into == (None, None, None) else 1
-    if copies > 1:
-        own_k, own_v = (_heads_apart.repeated(x, copies, request) for x in (k, v))
-        dq, dk, dv = launch_backward(grad, q, own_k, own_v, out, lse, grad_of_lse, request)
-        dk = _heads_apart.summed(dk, copies, request, _new_gradient(k))
-        return dq, dk, _heads_apart.summed(dv, copies, request, _new_gradient(v))
     dq, dk, dv = (
         _new_gradient(x) if given is None else given
         for x, given in zip((q, k, v), into, strict=True)
