@@ -26,7 +26,7 @@ static bool isOpen(const KernelSpecification &specification, const char *choice)
 
 /// Attempts with roles, if `specification` computes gradients on a chip with warpgroup products,
 /// and its schedule has consumers or does not name them. They have two consumers by default, or one
-/// for deterministic gradients of narrow heads.
+/// for deterministic gradients of narrow heads if two such thread blocks fit.
 static std::vector<Attempt> withRoles(const KernelSpecification &specification) {
   Schedule wanted; // fields that the schedule does not name keep these values
   wanted.consumers = 2;
@@ -71,16 +71,24 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   // (docs/log/2026-11-29-deterministic-narrow.md).
   constexpr int64_t longFrom = 2048;
   bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;
-  if (isNarrow && specification.headDimV <= 64 && isLong)
-    attempts.push_back(withSchedule(specification,
-                                    "consumers = 1, block_m = 64, warps = 4, persistent = false",
-                                    /*mustOverlap=*/true));
+  bool mayHaveOne = isNarrow && specification.headDimV <= 64 && isLong &&
+                    (isOpen(specification, "consumers") || wanted.consumers == 1);
+  Attempt one =
+      withSchedule(specification, "consumers = 1, block_m = 64, warps = 4, persistent = false",
+                   /*mustOverlap=*/true);
+  if (mayHaveOne) {
+    attempts.push_back(one);
+    // A score's derivative or a finder may need more registers than two thread blocks have.
+    attempts.back().mustFitTwice = true;
+  }
   if (specification.headDimQk <= 128)
     attempts.push_back(withSchedule(specification, apart, /*mustOverlap=*/true));
   attempts.push_back(withSchedule(specification, roles, /*mustOverlap=*/true));
   if (wanted.splitOutputs)
     for (const char *overrides : {split, late, narrow})
       attempts.push_back(withSchedule(specification, overrides, /*mustOverlap=*/true));
+  if (mayHaveOne) // the schedule may name fields that two consumers do not have
+    attempts.push_back(one);
   attempts.push_back(withSchedule(specification, roles));
   if (wanted.splitOutputs)
     attempts.push_back(withSchedule(specification, narrow));
@@ -162,7 +170,7 @@ static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
   for (const Attempt &each : attempts) {
     auto same = llvm::find_if(result, [&](const Attempt &other) {
       return other.specification.schedule == each.specification.schedule &&
-             other.mustOverlap == each.mustOverlap;
+             other.mustOverlap == each.mustOverlap && other.mustFitTwice == each.mustFitTwice;
     });
     if (same == result.end())
       result.push_back(each);

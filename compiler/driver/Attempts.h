@@ -20,6 +20,10 @@ struct Attempt {
   /// The attempt counts only if a thread's registers hold the tiles of products that run beside
   /// each other.
   bool mustOverlap = false;
+  /// The attempt counts only if a multiprocessor has the registers for two thread blocks of each
+  /// kernel with roles. If only one thread block with one consumer runs, nothing multiplies while
+  /// it computes.
+  bool mustFitTwice = false;
 };
 
 /// The ways to compile `specification`, the fastest first. There are several if the choice is open
@@ -30,7 +34,8 @@ struct Attempt {
 ///   `backward_in_parts`, in which no two threads add to the same sum.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
 ///   fast as mma.sync with heads of 64 and 128 (docs/log/2026-11-27-backward.md). Deterministic
-///   ones of narrow heads have one if they are long (docs/log/2026-11-29-deterministic-narrow.md).
+///   ones of narrow heads have one if they are long and a multiprocessor has the registers for two
+///   such thread blocks (docs/log/2026-11-29-deterministic-narrow.md).
 ///   If the registers do not hold both dK and dV, each has its own kernel
 ///   (docs/decisions/pipeline.md). If that does not fit 256 columns either, tensors that only the
 ///   middle products of a loop read have one stage, or a step has 32 queries or keys. Products that

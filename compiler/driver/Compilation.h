@@ -34,7 +34,8 @@ namespace tesela {
 class Compilation {
 public:
   Compilation(const Attempt &attempt, CompileTimes *times)
-      : specification(attempt.specification), mustOverlap(attempt.mustOverlap), times(times),
+      : specification(attempt.specification), mustOverlap(attempt.mustOverlap),
+        mustFitTwice(attempt.mustFitTwice), times(times),
         context(mlir::MLIRContext::Threading::DISABLED),
         diagnostics(&context, [this](mlir::Diagnostic &diagnostic) {
           llvm::raw_string_ostream(messages) << (messages.empty() ? "" : "; ") << diagnostic;
@@ -104,7 +105,7 @@ private:
   }
 
   const KernelSpecification &specification;
-  const bool mustOverlap;
+  const bool mustOverlap, mustFitTwice;
   CompileTimes *times;
   std::chrono::steady_clock::time_point lastNote = std::chrono::steady_clock::now();
   mlir::MLIRContext context;

@@ -5,6 +5,7 @@
 #include "driver/Compilation.h"
 #include "targets/nvvm/NVVMTarget.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleRegisters.h"
 #include "tile/Tile.h"
 
 #include <fmt/format.h>
@@ -146,15 +147,22 @@ Status Compilation::checkLowerable() {
   return Status::success();
 }
 
-/// Checks an attempt that counts only if its products run beside each other.
+/// Checks an attempt that counts only if its products run beside each other, or only if two thread
+/// blocks run beside each other.
 Status Compilation::checkOverlap() {
-  for (auto kernel : module->getOps<tile::KernelOp>())
+  for (auto kernel : module->getOps<tile::KernelOp>()) {
     if (mustOverlap && kernel->hasAttr(productsWaitAttr))
       return Error(Code::unsupported,
                    fmt::format("schedule: the products of '{}' that run at the same time need "
                                "more registers than a thread has; use a smaller block_n, or "
                                "split_outputs = true",
                                kernel.getSymName().str()));
+    if (mustFitTwice && nvvm::blocksOfMultiprocessor(kernel) < 2)
+      return Error(Code::unsupported,
+                   fmt::format("schedule: a multiprocessor has the registers for one thread block "
+                               "of '{}' only; use consumers = 2",
+                               kernel.getSymName().str()));
+  }
   return Status::success();
 }
 

@@ -91,6 +91,28 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   EXPECT_EQ(kernelsOf(small).code, kernelsOf(exact).code);
 }
 
+// One consumer of narrow heads is fast only beside a second thread block. A score's derivative and
+// a finder need the registers of that block.
+TEST(BestAttempt, NarrowGradientsHaveOneConsumerWhereTwoThreadBlocksFit) {
+  auto scheduleOf = [](const char *variant, const char *overrides) {
+    KernelSpecification specification = gradients("backward");
+    specification.variantText = variant;
+    specification.schedule = overrides;
+    Result<Artifact> artifact = compile(specification);
+    EXPECT_TRUE(artifact.ok()) << artifact.error().message();
+    return artifact.ok() ? artifact->schedule : std::string();
+  };
+  const char *causal = "attention causal() { mask = q >= k }",
+             *softcap = "attention softcap(cap: f32) { score = cap * tanh(s / cap) }",
+             *documents = "attention documents(id: i32[Sk]) { mask = id[q] == id[k] }";
+  EXPECT_NE(scheduleOf(causal, "").find("consumers = 1"), std::string::npos);
+  for (const char *variant : {softcap, documents}) {
+    EXPECT_NE(scheduleOf(variant, "").find("consumers = 2"), std::string::npos) << variant;
+    EXPECT_NE(scheduleOf(variant, "consumers = 1").find("consumers = 1"), std::string::npos)
+        << variant;
+  }
+}
+
 TEST(BestAttempt, FastGradientsOfTheHostAreInParts) {
   for (auto [expected, columns] : {std::pair(0, "block_n = 64"), {1024, "block_n = 128"}}) {
     KernelSpecification fast = gradients("backward_fast"), inParts = gradients("backward_in_parts");

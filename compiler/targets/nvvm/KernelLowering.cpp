@@ -13,6 +13,7 @@
 #include "targets/common/WorkHeads.h"
 #include "targets/nvvm/EarlierLaunch.h"
 #include "targets/nvvm/Passes.h"
+#include "targets/nvvm/RoleRegisters.h"
 #include "tile/ColumnOps.h"
 #include "tile/Extents.h"
 #include "tile/WorkOps.h"
@@ -174,11 +175,10 @@ void KernelLowering::createFunction() {
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), builder.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
-  kernel.walk([&](pipe::RolesOp roles) { // setmaxnreg needs a known number of registers at entry
-    int64_t registers = roles.getProducerRegisters() + consumers * roles.getConsumerRegisters();
-    int64_t blocks = std::max<int64_t>(1, 65536 / (128 * registers));
-    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), builder.getI32IntegerAttr(blocks));
-  });
+  // setmaxnreg needs a known number of registers at entry.
+  if (!kernel.getBodyBlock().getOps<pipe::RolesOp>().empty())
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      builder.getI32IntegerAttr(blocksOfMultiprocessor(kernel)));
   for (unsigned slot = 0; slot < types.size(); ++slot) {
     if (isMap(slot)) {
       function.setArgAttr(slot, LLVM::LLVMDialect::getByValAttrName(),

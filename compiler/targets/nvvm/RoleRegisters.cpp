@@ -6,6 +6,8 @@
 
 #include "targets/nvvm/TileRegisters.h"
 
+#include <algorithm>
+
 namespace tesela::nvvm {
 
 namespace {
@@ -86,6 +88,18 @@ bool dealConsumersMore(pipe::RolesOp roles) {
   roles.setProducerRegisters(leanProducer);
   roles.setConsumerRegisters(consumer + (producer - leanProducer) / 2);
   return true;
+}
+
+int64_t blocksOfMultiprocessor(tile::KernelOp kernel) {
+  constexpr int64_t registersOfMultiprocessor = 65536, threadsOfWarpgroup = 128;
+  int64_t blocks = INT32_MAX;
+  kernel.walk([&](pipe::RolesOp roles) {
+    int64_t registers =
+        roles.getProducerRegisters() + int64_t(roles.getCount()) * roles.getConsumerRegisters();
+    blocks = std::min(
+        blocks, std::max<int64_t>(1, registersOfMultiprocessor / (threadsOfWarpgroup * registers)));
+  });
+  return blocks;
 }
 
 } // namespace tesela::nvvm

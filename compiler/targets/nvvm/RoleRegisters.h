@@ -19,6 +19,10 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule);
 /// products that wait for each other. Returns false if there are not two consumers.
 bool dealConsumersMore(pipe::RolesOp roles);
 
+/// How many thread blocks of `kernel` run on a multiprocessor by their registers, at least 1.
+/// Without roles, whose registers are known, it is 2^31 - 1.
+int64_t blocksOfMultiprocessor(tile::KernelOp kernel);
+
 } // namespace tesela::nvvm
 
 #endif // TESELA_COMPILER_TARGETS_NVVM_ROLEREGISTERS_H

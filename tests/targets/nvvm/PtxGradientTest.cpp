@@ -110,8 +110,10 @@ TEST(Ptx, GradientsOfKeysHaveAsManyKernelsAsTheirTilesNeed) {
     Artifact artifact = compiled(specification);
     SCOPED_TRACE(testing::Message() << each.variant << ", D " << each.headDimQk << " and "
                                     << each.headDimV << ": " << artifact.schedule);
-    // With narrow heads two thread blocks of one consumer each were faster.
-    const char *consumers = each.headDimQk <= 64 ? "consumers = 1" : "consumers = 2";
+    // With narrow heads two thread blocks of one consumer each were faster. Softcap has no
+    // registers for two.
+    bool hasOne = each.headDimQk <= 64 && each.variant == causal;
+    const char *consumers = hasOne ? "consumers = 1" : "consumers = 2";
     EXPECT_NE(artifact.schedule.find(consumers), std::string::npos);
     EXPECT_NE(artifact.schedule.find(each.choices), std::string::npos);
     std::vector<std::string> kernels;
