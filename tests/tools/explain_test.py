@@ -10,15 +10,13 @@ import pty
 import re
 import struct
 import subprocess
-import sys
-import unittest
 from xml.etree import ElementTree
 
-import command_test
+import command_case
 import safetensors_files
 
 
-class Explain(command_test.CommandTest):
+class Explain(command_case.CommandTest):
     SMALL = ["--target", "host", "--head-dim", "64", "--schedule", "block_m = 8, block_n = 16, heads = 1"]
 
     def explain(self, *arguments):
@@ -192,15 +190,15 @@ class Explain(command_test.CommandTest):
         self.assertTrue(any("causal: 32 x 32 tokens" in text for text in texts))
 
     def test_the_pictures_of_the_documentation(self):
-        folder = os.path.join(command_test.ROOT, "docs", "pictures")
-        subprocess.run([os.path.join(folder, "make"), command_test.TESELA, self.folder.name], check=True)
-        with open(os.path.join(command_test.ROOT, "docs", "analysis.md"), encoding="utf-8") as page:
+        folder = os.path.join(command_case.ROOT, "docs", "pictures")
+        subprocess.run([os.path.join(folder, "make"), self.tesela, self.folder.name], check=True)
+        with open(os.path.join(command_case.ROOT, "docs", "analysis.md"), encoding="utf-8") as page:
             shown = set(re.findall(r"pictures/(\w+\.svg)", page.read()))
         self.assertEqual(shown, {name for name in os.listdir(folder) if name.endswith(".svg")})
         self.assertEqual(shown, {name for name in os.listdir(self.folder.name) if ".svg" in name})
 
     def test_the_page_of_the_library(self):
-        root = command_test.ROOT
+        root = command_case.ROOT
         with open(os.path.join(root, "docs", "variants.md"), encoding="utf-8") as page:
             text = page.read()
         library = {name for name in os.listdir(os.path.join(root, "templates", "variants"))}
@@ -211,7 +209,7 @@ class Explain(command_test.CommandTest):
             with open(os.path.join(root, "templates", "variants", file), encoding="utf-8") as variant:
                 comment = " ".join(line[3:].strip() for line in variant if line.startswith("//"))
             self.assertEqual(words.replace("<br>*Source:*", " Source:"), comment)
-        subprocess.run([os.path.join(root, "scripts", "draw-variants"), command_test.TESELA,
+        subprocess.run([os.path.join(root, "scripts", "draw-variants"), self.tesela,
                         self.path("drawn")], check=True)
         shown = set(re.findall(r"pictures/variants/(\w+\.svg)", text))
         self.assertEqual(shown, set(os.listdir(os.path.join(root, "docs", "pictures", "variants"))))
@@ -254,7 +252,7 @@ class Explain(command_test.CommandTest):
         arguments = ["explain", "documents_causal", "--length", "65536", "--heads", "1"]
         self.assertEqual(self.call(*arguments).stderr, b"")
         ours, theirs = pty.openpty()
-        done = subprocess.run([command_test.TESELA, *arguments], env=self.environment, check=True,
+        done = subprocess.run([self.tesela, *arguments], env=self.environment, check=True,
                               stdout=subprocess.PIPE, stderr=theirs)
         os.close(theirs)
         shown = b""
@@ -289,9 +287,8 @@ class Explain(command_test.CommandTest):
         self.assertIn("slope", self.error("explain", "alibi", "--input", captures))
         self.assertIn("No such file", self.error("explain", "alibi", "--input", self.path("absent")))
         self.assertIn("cannot be written", self.error("explain", "causal", "--svg", "/dev/null/x",
-                                                      expect=command_test.ENVIRONMENT))
+                                                      expect=command_case.ENVIRONMENT))
 
 
 if __name__ == "__main__":
-    command_test.TESELA = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    command_case.main()

@@ -11,11 +11,9 @@ import resource
 import signal
 import stat
 import struct
-import sys
 import tempfile
-import unittest
 
-import command_test
+import command_case
 import safetensors_files
 
 
@@ -53,7 +51,7 @@ def attention(q, k, v, heads, kv_heads, queries, keys, dim, score):
     return o, lse
 
 
-class Files(command_test.CommandTest):
+class Files(command_case.CommandTest):
     HEADS, KV_HEADS, QUERIES, KEYS, DIM = 2, 1, 5, 7, 64
 
     def setUp(self):
@@ -94,7 +92,7 @@ class Files(command_test.CommandTest):
         return attention(self.q, self.k, self.v, self.HEADS, self.KV_HEADS, self.QUERIES, self.KEYS,
                          self.DIM, score)
 
-    def run_files(self, tensors, *options, expect=command_test.SUCCESS):
+    def run_files(self, tensors, *options, expect=command_case.SUCCESS):
         safetensors_files.write_safetensors(self.path("in.safetensors"), tensors)
         return self.call("run", self.variant, "--target", "host", "--repeat", "0", "--input",
                          self.path("in.safetensors"), "--output", self.path("out.safetensors"),
@@ -146,7 +144,7 @@ class Files(command_test.CommandTest):
                 values[index] = known
                 self.assertAlmostEqual(actual[index], slope, delta=1e-3, msg=f"{name} {index}")
         tensors["dlse"] = ("F32", [1, self.HEADS, 3], bytes(24))
-        message = self.run_files(tensors, "--gradients", expect=command_test.BAD_INPUT).stderr.decode()
+        message = self.run_files(tensors, "--gradients", expect=command_case.BAD_INPUT).stderr.decode()
         self.assertIn("'dlse' is f32[1, 2, 3], it must be f32[1, 2, 5], as lse is", message)
 
     def test_captures_of_small_types(self):
@@ -202,12 +200,12 @@ class Files(command_test.CommandTest):
         self.assertEqual((check["passed"], check["nan_rows"], check["nan_count"]), (True, 1, 0))
         tensors = self.tensors()
         tensors["v"] = ("F32", tensors["v"][1], safetensors_files.floats([math.nan] + self.v[1:]))
-        done = self.run_files(tensors, expect=command_test.WRONG_RESULT)
+        done = self.run_files(tensors, expect=command_case.WRONG_RESULT)
         self.assertIn("the result cannot be checked: the reference is nan at b 0, h 0, q 0, d 0",
                       done.stderr.decode())
 
     def refused(self, tensors, *options):
-        return self.run_files(tensors, *options, expect=command_test.BAD_INPUT).stderr.decode()
+        return self.run_files(tensors, *options, expect=command_case.BAD_INPUT).stderr.decode()
 
     def test_inputs_that_do_not_fit(self):
         def changed(name, value):
@@ -257,7 +255,7 @@ class Files(command_test.CommandTest):
         self.assertIn("cut short", self.error(*run, self.file("text", "attention full() {}")))
 
     def test_output_that_cannot_be_written(self):
-        message = self.error("run", "full", *command_test.SMALL, "--output", "/dev/null/o", expect=command_test.ENVIRONMENT)
+        message = self.error("run", "full", *command_case.SMALL, "--output", "/dev/null/o", expect=command_case.ENVIRONMENT)
         self.assertIn("cannot be written", message)
 
     def test_the_input_is_not_overwritten(self):
@@ -281,7 +279,7 @@ class Files(command_test.CommandTest):
         # Opened for reading and writing, so that neither side waits for the other. A pipe holds 64 KiB.
         descriptor = os.open(pipe, os.O_RDWR)
         self.addCleanup(os.close, descriptor)
-        small = ["run", "full", *command_test.SMALL, "--length", "3", "--output"]
+        small = ["run", "full", *command_case.SMALL, "--length", "3", "--output"]
         self.call(*small, expected)
         self.call(*small, pipe)
         with open(expected, "rb") as file:
@@ -308,7 +306,7 @@ class Files(command_test.CommandTest):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
         here = ["causal", "--target", "host"]
-        commands = [["run", *here, *command_test.SMALL[2:], "--no-cache", "--output"],
+        commands = [["run", *here, *command_case.SMALL[2:], "--no-cache", "--output"],
                     ["compile", *here, "--emit", "llvm", "-o"],
                     ["explain", *here, "--svg"]]
         for command in commands:
@@ -318,7 +316,7 @@ class Files(command_test.CommandTest):
                     if before:
                         with open(path, "w", encoding="utf-8") as file:
                             file.write("what was there")
-                    done = self.call(*command, path, expect=command_test.ENVIRONMENT, preexec_fn=no_room)
+                    done = self.call(*command, path, expect=command_case.ENVIRONMENT, preexec_fn=no_room)
                     self.assertIn(f"{path} cannot be written: File too large", done.stderr.decode())
                     self.assertEqual(os.listdir(folder), before)
                     if before:
@@ -327,5 +325,4 @@ class Files(command_test.CommandTest):
 
 
 if __name__ == "__main__":
-    command_test.TESELA = os.path.abspath(sys.argv.pop(1))
-    unittest.main()
+    command_case.main()
