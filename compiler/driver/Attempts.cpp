@@ -79,7 +79,7 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   if (mayHaveOne) {
     attempts.push_back(one);
     // A score's derivative or a finder may need more registers than two thread blocks have.
-    attempts.back().mustFitTwice = true;
+    attempts.back().mustFitTwice = isOpen(specification, "consumers");
   }
   if (specification.headDimQk <= 128)
     attempts.push_back(withSchedule(specification, apart, /*mustOverlap=*/true));
