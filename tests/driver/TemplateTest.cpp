@@ -234,7 +234,7 @@ TEST(Templates, PartsHavePlacesIfTheyAreJoined) {
                               {0, 8, 1, 10, 10},     {1, 8, 1, 10, 0},     {1, 128, 1, 1, 65536},
                               {most, 8, 1, 1, most}, {1, 65536, 1, 1, 1},  {3, 7, 1, 5, 1000}};
   for (auto [algorithm, headDim] :
-       {std::pair("backward", 64), {"backward", 256}, {"backward_fused", 64}}) {
+       {std::pair("backward", 128), {"backward", 256}, {"backward_fused", 128}}) {
     KernelSpecification specification;
     specification.algorithm = algorithm;
     specification.headDimQk = specification.headDimV = headDim;
