@@ -71,15 +71,16 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   // (docs/log/2026-11-29-deterministic-narrow.md).
   constexpr int64_t longFrom = 2048;
   bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;
-  bool mayHaveOne = isNarrow && specification.headDimV <= 64 && isLong &&
-                    (isOpen(specification, "consumers") || wanted.consumers == 1);
+  bool isCountOpen = isOpen(specification, "consumers");
+  bool mayHaveOne =
+      isNarrow && specification.headDimV <= 64 && isLong && (isCountOpen || wanted.consumers == 1);
   Attempt one =
       withSchedule(specification, "consumers = 1, block_m = 64, warps = 4, persistent = false",
                    /*mustOverlap=*/true);
   if (mayHaveOne) {
     attempts.push_back(one);
     // A score's derivative or a finder may need more registers than two thread blocks have.
-    attempts.back().mustFitTwice = isOpen(specification, "consumers");
+    attempts.back().mustFitTwice = isCountOpen;
   }
   if (specification.headDimQk <= 128)
     attempts.push_back(withSchedule(specification, apart, /*mustOverlap=*/true));

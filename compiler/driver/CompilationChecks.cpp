@@ -157,11 +157,12 @@ Status Compilation::checkOverlap() {
                                "more registers than a thread has; use a smaller block_n, or "
                                "split_outputs = true",
                                kernel.getSymName().str()));
-    if (mustFitTwice && nvvm::blocksOfMultiprocessor(kernel) < 2)
-      return Error(Code::unsupported,
-                   fmt::format("schedule: a multiprocessor has the registers for one thread block "
-                               "of '{}' only; use consumers = 2",
-                               kernel.getSymName().str()));
+    for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>())
+      if (mustFitTwice && nvvm::blocksOfMultiprocessor(roles) < 2)
+        return Error(Code::unsupported,
+                     fmt::format("schedule: a multiprocessor has the registers for one thread "
+                                 "block of '{}' only; use consumers = 2",
+                                 kernel.getSymName().str()));
   }
   return Status::success();
 }

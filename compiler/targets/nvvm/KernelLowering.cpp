@@ -176,9 +176,9 @@ void KernelLowering::createFunction() {
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     builder.getDenseI32ArrayAttr({int32_t(threads)}));
   // setmaxnreg needs a known number of registers at entry.
-  if (!kernel.getBodyBlock().getOps<pipe::RolesOp>().empty())
+  for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>())
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                      builder.getI32IntegerAttr(blocksOfMultiprocessor(kernel)));
+                      builder.getI32IntegerAttr(blocksOfMultiprocessor(roles)));
   for (unsigned slot = 0; slot < types.size(); ++slot) {
     if (isMap(slot)) {
       function.setArgAttr(slot, LLVM::LLVMDialect::getByValAttrName(),

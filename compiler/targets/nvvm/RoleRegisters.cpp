@@ -90,16 +90,11 @@ bool dealConsumersMore(pipe::RolesOp roles) {
   return true;
 }
 
-int64_t blocksOfMultiprocessor(tile::KernelOp kernel) {
+int64_t blocksOfMultiprocessor(pipe::RolesOp roles) {
   constexpr int64_t registersOfMultiprocessor = 65536, threadsOfWarpgroup = 128;
-  int64_t blocks = INT32_MAX;
-  kernel.walk([&](pipe::RolesOp roles) {
-    int64_t registers =
-        roles.getProducerRegisters() + int64_t(roles.getCount()) * roles.getConsumerRegisters();
-    blocks = std::min(
-        blocks, std::max<int64_t>(1, registersOfMultiprocessor / (threadsOfWarpgroup * registers)));
-  });
-  return blocks;
+  int64_t registers =
+      roles.getProducerRegisters() + int64_t(roles.getCount()) * roles.getConsumerRegisters();
+  return std::max<int64_t>(1, registersOfMultiprocessor / (threadsOfWarpgroup * registers));
 }
 
 } // namespace tesela::nvvm

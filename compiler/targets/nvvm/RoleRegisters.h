@@ -19,9 +19,8 @@ void dealRegisters(pipe::RolesOp roles, tile::ScheduleAttr schedule);
 /// products that wait for each other. Returns false if there are not two consumers.
 bool dealConsumersMore(pipe::RolesOp roles);
 
-/// How many thread blocks of `kernel` run on a multiprocessor by their registers, at least 1.
-/// Without roles, whose registers are known, it is 2^31 - 1.
-int64_t blocksOfMultiprocessor(tile::KernelOp kernel);
+/// How many thread blocks with these roles run on a multiprocessor by their registers, at least 1.
+int64_t blocksOfMultiprocessor(pipe::RolesOp roles);
 
 } // namespace tesela::nvvm
 
