@@ -54,6 +54,14 @@ Operation *firstUse(tile::MapOp map) {
   return first;
 }
 
+/// The head of `queries`, whose coordinates are `place`. A block whose op names a head has that
+/// one. It may be known in front of the loop, as in the gradients of keys, and then what a score
+/// reads for each head is read there (docs/log/2026-11-30-several-runs.md).
+Value headOf(Value queries, tile::CoordinatesOp place) {
+  auto block = queries.getDefiningOp<tile::BlockOp>();
+  return block && block.getHead() ? block.getHead() : place.getHead();
+}
+
 /// The map that replaces a tile.score or a tile.score_gradient.
 template <typename HookOp> class HookMap {
 public:
@@ -86,14 +94,15 @@ public:
     Location loc = op.getLoc();
     auto query = tile::CoordinatesOp::create(uniforms, loc, op.getQueries());
     auto key = tile::CoordinatesOp::create(uniforms, loc, op.getKeys());
+    Value head = headOf(op.getQueries(), query);
     int64_t byRow = op.rowsAreKeys() ? 0 : 1;
     translation->setLinear(hook.getArgument(0), form);
     translation->setUniform(hook.getArgument(1), query.getBatch());
     if (place.head)
       translation->setElement(hook.getArgument(2),
-                              arith::AddIOp::create(body, loc, query.getHead(), place.head));
+                              arith::AddIOp::create(body, loc, head, place.head));
     else
-      translation->setUniform(hook.getArgument(2), query.getHead());
+      translation->setUniform(hook.getArgument(2), head);
     translation->setUniform(hook.getArgument(3), query.getKvHead());
     translation->setIndex(hook.getArgument(4), Position(query.getFirst(), {byRow, 1 - byRow}));
     translation->setIndex(hook.getArgument(5), Position(key.getFirst(), {1 - byRow, byRow}));

@@ -187,3 +187,31 @@ tile.kernel @packed(%scale: f32, %factor: f32, %slope: !tile.view<[?], f32>) {
     %p:4 = tile.softmax_step %s, %m, %m factor %factor : !tile.tile<[8, 16], f32>, !tile.tile<[8], f32>
   }
 }
+
+// A block of queries that names its head: what the score reads for the head is read in front of the loop over blocks.
+// CHECK-LABEL: tile.kernel @head
+// CHECK: scf.for %[[H:.*]] = %from to %to
+// CHECK: tile.read %slopes[%[[H]]]
+// CHECK: scf.for
+// CHECK-NOT: tile.read
+// CHECK: tile.map
+tile.kernel @head(%slopes: !tile.view<[H], f32>, %scale: f32, %from: i32, %to: i32) {
+  %keys = tile.work : !tile.block<key, 8>
+  %one = arith.constant 1 : i32
+  %x = tile.constant 0.0 : !tile.tile<[8, 16], f32>
+  scf.for %own = %from to %to step %one : i32 {
+    scf.for %j = %from to %to step %one : i32 {
+      %queries = tile.block %j head %own of %keys : !tile.block<key, 8> -> !tile.block<query, 16>
+      %s = tile.score %x scaled by %scale at %keys, %queries : !tile.tile<[8, 16], f32>, !tile.block<key, 8>, !tile.block<query, 16> do {
+      ^bb0(%e: f32, %b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+        %slope = tile.read %slopes[%h] : !tile.view<[H], f32> -> f32
+        %d = arith.subi %k, %q : i32
+        %f = arith.sitofp %d : i32 to f32
+        %y = arith.mulf %slope, %f : f32
+        %r = arith.addf %e, %y : f32
+        tile.yield %r : f32
+      }
+      %c = tile.convert %s : !tile.tile<[8, 16], f32> -> !tile.tile<[8, 16], bf16>
+    }
+  }
+}

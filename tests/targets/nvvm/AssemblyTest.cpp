@@ -275,7 +275,7 @@ TEST(AssemblyWithRoles, SpillsLittleOfFastGradients) {
       {"attention full() {}", 0, 0},
       {"attention causal() { mask = q >= k }", 64, 0},
       {"attention window(w: i32) { mask = q >= k && q - k < w }", 104, 40},
-      {"attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }", 104, 72},
+      {"attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }", 136, 72},
       {"attention softcap(cap: f32) { score = cap * tanh(s / cap) }", 0, 112},
       {"attention prefix(p: i32) { mask = k < p || q >= k }", 92, 24}};
   for (auto [variant, ofNarrow, of128] : cases)
