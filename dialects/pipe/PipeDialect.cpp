@@ -340,6 +340,8 @@ LogicalResult AddOutOp::verify() {
   return verifyOut(*this, buffer, getView().getType(), getBlock().getType());
 }
 
+LogicalResult UniformOp::verify() { return verifyConsumers(*this); }
+
 /// Before the roles are split, all threads of the thread block compute.
 LogicalResult BarrierOp::verify() {
   return (*this)->getParentOfType<RolesOp>() ? verifyConsumers(*this) : success();

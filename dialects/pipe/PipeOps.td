@@ -326,6 +326,20 @@ def Pipe_FillOp : Pipe_Op<"fill", [AttrSizedOperandSegments, MemoryEffects<[MemR
   let hasVerifier = 1;
 }
 
+def Pipe_UniformOp : Pipe_Op<"uniform", [Pure]> {
+  let summary = "a number that all threads of a warp share";
+  let description = [{
+    The result is `number`, which must be the same for all threads of a warp. The op says so to ptxas, which cannot always see it
+    (`pipe-mark-uniform`). All threads of the warp must run the op together: it becomes a broadcast (PTX ISA, "shfl.sync").
+
+    Example: `%shared = pipe.uniform %count`
+  }];
+  let arguments = (ins I32:$number);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$number attr-dict";
+  let hasVerifier = 1;
+}
+
 def Pipe_EmptyOutOp : Pipe_Op<"empty_out", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "each warpgroup of the consumers stores its 64 rows of a buffer into a view";
   let description = [{

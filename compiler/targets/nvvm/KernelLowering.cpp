@@ -405,6 +405,10 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::NextItemOp next) { return done((lowerNextItem(next), 0)); })
       .Case([&](pipe::EndItemsOp) { return done((lowerEndItems(), 0)); })
       .Case([&](pipe::OpenTurnsOp) { return done((lowerOpenTurns(), 0)); })
+      .Case([&](pipe::UniformOp op) {
+        values[op] = {ptx().uniform(valueOf(op.getNumber()))};
+        return success();
+      })
       .Case([&](pipe::BeginTurnOp) {
         ptx().barrier(turnBarrierId(warpgroup), turnThreads);
         return success();

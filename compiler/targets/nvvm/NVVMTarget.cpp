@@ -41,6 +41,7 @@ void addPipePasses(OpPassManager &passes) {
   kernels.addPass(createPipeStartProducts());
   kernels.addPass(createPipeHoldQueries());
   kernels.addPass(createPipeRunRoles());
+  kernels.addPass(createPipeMarkUniform());
   kernels.addPass(createPipeCountRegisters());
   kernels.addPass(createPipeOverlapLaunches());
 }

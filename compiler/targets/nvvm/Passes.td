@@ -477,6 +477,37 @@ def PipeRunRoles : Pass<"pipe-run-roles", "::tesela::tile::KernelOp"> {
   }];
 }
 
+def PipeMarkUniform : Pass<"pipe-mark-uniform", "::tesela::tile::KernelOp"> {
+  let summary = "tell ptxas which numbers all threads share, in loops over several runs of blocks";
+  let description = [{
+    A loop over several runs of blocks chooses the run of an iteration. ptxas 13.0 takes a choice for a number that differs between
+    threads. Near the limit of registers it then computes the addresses of the loop's products in each thread, and moves them to uniform
+    registers in each iteration. One mark in front of the loop is enough to avoid this, but more marks than needed can bring it back
+    (docs/log/2026-11-30-several-runs.md). Which numbers are marked was measured:
+
+    - in a loop with `pipe.add_out`, which needs nearly all registers: the numbers among which the loop chooses;
+    - in any other loop: the counts of uses with which it begins.
+
+    Loops of the consumers whose first product starts in front of them (`pipe.counted`) are marked, no others.
+
+    ```mlir
+    // before
+    scf.while (%i = %zero, …) {
+      %is_second = arith.cmpi sge, %i, %start : i32
+      %offset = arith.select %is_second, %second, %first : i32
+      …
+    // after
+    %a = pipe.uniform %second
+    %b = pipe.uniform %first
+    %c = pipe.uniform %start
+    scf.while (%i = %zero, …) {
+      %is_second = arith.cmpi sge, %i, %c : i32
+      %offset = arith.select %is_second, %a, %b : i32
+      …
+    ```
+  }];
+}
+
 def PipeCountRegisters : Pass<"pipe-count-registers", "::tesela::tile::KernelOp"> {
   let summary = "count the tile values that a thread holds at once";
   let description = [{

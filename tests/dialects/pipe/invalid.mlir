@@ -556,3 +556,10 @@ tile.kernel @leaves_in_a_role(%none: i1) {
   } consumers 1 232 {
   }
 }
+
+// -----
+
+tile.kernel @k(%n: i32) {
+  // expected-error @+1 {{expected to be one of the consumers' operations of a pipe.roles}}
+  %shared = pipe.uniform %n
+}

@@ -85,8 +85,10 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     pipe.empty_out %shares to %o[%rows] : !pipe.buffer<2, [64, 128], f16, panels = true>, !tile.view<[?, ?, ?, 128], f16>[!tile.block<query, 128>]
     // CHECK-NEXT: pipe.drain
     pipe.drain
-    // CHECK-NEXT: pipe.receive %[[W]][%use] : <2 words = 1> -> i32
+    // CHECK-NEXT: %[[ITEM:.*]] = pipe.receive %[[W]][%use] : <2 words = 1> -> i32
     %item = pipe.receive %w[%use] : !pipe.channel<2 words = 1> -> i32
+    // CHECK-NEXT: pipe.uniform %[[ITEM]]
+    %shared = pipe.uniform %item
     // CHECK-NEXT: pipe.open_turns
     pipe.open_turns
     // CHECK-NEXT: pipe.begin_turn
