@@ -385,6 +385,14 @@ LogicalResult WriteOp::verify() {
                          << tile;
   }
   auto roles = (*this)->getParentOfType<RolesOp>();
+  bool isCut = roles && roles.getCount() > 1 && buffer.getElementType().isF32() &&
+               tile.getRank() == 2 && tile.isBound() && tile.getExtent(0) == rowsOfShare;
+  if (isCut) {
+    int64_t columns = roles.getCount() * columnsOfPart(tile.getExtent(1), roles.getCount());
+    tile = tile::TileType::get(getContext(),
+                               {tile.getExtents()[0], tile::getExtent(getContext(), columns)},
+                               tile.getElementType(), tile.getEncoding());
+  }
   bool hasShares = roles && tile.getRank() == 2 && tile.isBound() &&
                    isByShares(buffer, tile.getExtent(0), roles.getCount());
   return verifyTile(*this, hasShares ? withStagesJoined(buffer) : buffer, tile);

@@ -20,7 +20,8 @@ def Pipe_AccumulatorAttr : Pipe_Attr<"Accumulator", "accumulator"> {
     `4 · (strip · columns/8 + c/8) + 2 · (lower rows) + (odd column)`.
 
     `warps` is the number of warps that share the rows. If the kernel has w times as many warps, the columns are shared too: warpgroup
-    i of w has the columns from i · columns/w to (i + 1) · columns/w - 1.
+    i of w has the columns from i · n to (i + 1) · n - 1, where n = columns/w. If n neither divides 64 nor is a multiple of it, it is rounded up to
+    the next multiple: a warpgroup has whole panels of the right operand, and the last one computes columns that the tile lacks.
 
     `in_flight`: an asynchronous product still writes the registers; only `pipe.dot_wait` may use the tile.
   }];

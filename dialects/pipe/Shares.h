@@ -13,10 +13,22 @@
 
 #include "pipe/Pipe.h"
 
+#include "llvm/Support/MathExtras.h"
+
 namespace tesela::pipe {
 
 /// The rows that one warpgroup has of a product (wgmma's M).
 inline constexpr int64_t rowsOfShare = 64;
+
+/// The columns that each of `parts` parts of the warps has of a tile of `columns` columns, if they
+/// share the columns (#pipe.accumulator). Several parts divide a panel of 64 columns evenly, or
+/// each has whole panels. Then the last part may have columns that the tile lacks.
+inline int64_t columnsOfPart(int64_t columns, int64_t parts) {
+  constexpr int64_t panel = 64;
+  int64_t even = columns / parts;
+  bool dividesPanel = columns % parts == 0 && even > 0 && panel % even == 0;
+  return parts == 1 || dividesPanel ? even : llvm::alignTo(llvm::divideCeil(columns, parts), panel);
+}
 
 /// Bytes of `sums` that each of `consumers` warpgroups writes and adds. The shares lie one after
 /// the other from the start of the buffer.

@@ -340,6 +340,22 @@ TEST_P(InParts, HasTheSameBitsWhoeverComputes) {
   }
 }
 
+/// Head dimensions whose columns of dQ two warpgroups share unevenly: 64, and the rest.
+class UnevenHeads : public ManyItems {};
+
+TEST_P(UnevenHeads, BackwardFused) {
+  expectGradients("backward_fused", place.schedule, /*hasDlse=*/true);
+}
+
+TEST_P(UnevenHeads, BackwardFusedOfManyItems) {
+  expectGradients("backward_fused", place.schedule, /*hasDlse=*/false, Sk, batches);
+}
+
+TEST_P(UnevenHeads, Dropout) {
+  dropPairs();
+  expectGradients("backward_fused", place.schedule, /*hasDlse=*/false);
+}
+
 class WideHeads : public Algorithms {};
 
 TEST_P(WideHeads, Backward) { expectGradients("backward", place.schedule, /*hasDlse=*/true); }
@@ -526,6 +542,16 @@ const std::vector<Place> widePlaces = {{"bf16_d256", "cuda", "", ElementType::bf
 INSTANTIATE_TEST_SUITE_P(Gpu, WideHeads,
                          testing::Combine(testing::ValuesIn(widePlaces),
                                           testing::Range(0, int(attentions.size()))),
+                         nameOfCase);
+// Of the second warpgroup's 64 columns 8, 16, 32 and 48 exist.
+const std::vector<Place> unevenPlaces = {
+    {"bf16_d72", "cuda", "consumers = 2", ElementType::bf16, 72},
+    {"f16_d80", "cuda", "consumers = 2", ElementType::f16, 80},
+    {"bf16_d96", "cuda", "consumers = 2", ElementType::bf16, 96},
+    {"f16_d112", "cuda", "consumers = 2", ElementType::f16, 112}};
+INSTANTIATE_TEST_SUITE_P(Gpu, UnevenHeads,
+                         testing::Combine(testing::ValuesIn(unevenPlaces),
+                                          testing::Values(0, 1, 3)),
                          nameOfCase);
 // Full, causal and documents.
 const std::vector<Place> itemPlaces = {{"bf16_d64", "cuda", "", ElementType::bf16, 64},

@@ -25,6 +25,7 @@
 #define TESELA_COMPILER_TARGETS_NVVM_KERNELLOWERING_H
 
 #include "pipe/Pipe.h"
+#include "pipe/Shares.h"
 #include "targets/common/BlockCoordinates.h"
 #include "targets/common/BlockFinder.h"
 #include "targets/common/KernelSignature.h"
@@ -45,7 +46,7 @@ struct FragmentShape {
   explicit FragmentShape(tile::TileType type, int64_t warps)
       : warps(warps), columns(type.getRank() == 2 ? type.getExtent(1) : 1) {
     if (auto sum = llvm::dyn_cast_or_null<pipe::AccumulatorAttr>(type.getEncoding())) {
-      columns /= warps / sum.getWarps();
+      columns = pipe::columnsOfPart(columns, warps / sum.getWarps());
       this->warps = sum.getWarps();
     } else if (auto rows = llvm::dyn_cast_or_null<pipe::RowsAttr>(type.getEncoding())) {
       this->warps = rows.getWarps();

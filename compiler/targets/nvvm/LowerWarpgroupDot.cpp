@@ -59,7 +59,7 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
   int64_t steps = left.getExtent(leftTransposed ? 0 : 1) / 16, rightRows = right.getExtent(0);
   int64_t rowWarps = cast<pipe::AccumulatorAttr>(result.getEncoding()).getWarps();
   int64_t columnParts = warps / rowWarps; // above 1 if all warpgroups have the same rows
-  int64_t columns = result.getExtent(1) / columnParts;
+  int64_t columns = pipe::columnsOfPart(result.getExtent(1), columnParts);
 
   Values a;
   SmallVector<int64_t> aOffsets;

@@ -28,17 +28,30 @@ static pipe::BufferType bufferFor(Value tile, bool panels) {
                                type.getExtent(1), type.getElementType(), panels);
 }
 
+/// The buffer of a tile that is added. If the tile is cut, each warpgroup writes whole panels of
+/// columns (pipe::columnsOfPart).
+static pipe::BufferType bufferForSums(Value tile, const Schedule &schedule) {
+  auto type = cast<tile::TileType>(tile.getType());
+  int64_t parts = columnParts(type, schedule);
+  return pipe::BufferType::get(type.getContext(), /*stages=*/1, type.getExtent(0),
+                               parts * pipe::columnsOfPart(type.getExtent(1), parts),
+                               type.getElementType(), /*panels=*/true);
+}
+
 void emitAdditions(Block &block) {
   SmallVector<tile::AccumulateOp> additions;
   block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
+  if (additions.empty())
+    return;
+  const Schedule &schedule =
+      rolesOf(block)->getParentOfType<tile::KernelOp>().getScheduleAttr().getChoices();
   for (tile::AccumulateOp addition : additions) {
     if (!isInFragmentOrder(addition.getView()))
       continue; // added straight from the registers
     Location loc = addition.getLoc();
     OpBuilder outside(rolesOf(block)), builder(addition);
-    Value buffer =
-        pipe::AllocOp::create(outside, loc, bufferFor(addition.getTile(), /*panels=*/true),
-                              /*over=*/Value(), IntegerAttr());
+    Value buffer = pipe::AllocOp::create(outside, loc, bufferForSums(addition.getTile(), schedule),
+                                         /*over=*/Value(), IntegerAttr());
     pipe::DrainOp::create(builder, loc);
     pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
     pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock(),

@@ -2,6 +2,7 @@
 // Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+#include "pipe/Shares.h"
 #include "targets/common/LoadUses.h"
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/Passes.h"
@@ -200,6 +201,9 @@ LogicalResult verify(tile::DotOp dot) {
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or a multiple of them, got " << result
                              << "; choose other blocks or fewer warps";
+  // The last part of sums that are added to memory may have columns that the tile lacks.
+  bool isAdded = schedule->consumers > 0 && !dot.getTransposed() &&
+                 llvm::all_of(dot->getUsers(), llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp>);
   // In a cut product, each part has rows of the right operand in whole swizzles (16 rows), or whole
   // panels of 64 columns. With mma.sync it may also have equal parts of a panel.
   int64_t columns = result.getExtent(1) / parts;
@@ -213,7 +217,9 @@ LogicalResult verify(tile::DotOp dot) {
   int64_t leftParts = isLoaded ? 1 : nvvm::columnParts(left, schedule.getChoices());
   bool isLeftWhole =
       leftParts == 1 || left.getExtent(1) <= 64 || left.getExtent(1) % (64 * leftParts) == 0;
-  if (!isLeftWhole || (parts > 1 && result.getExtent(1) % (step * parts) != 0))
+  int64_t computed =
+      isAdded ? parts * pipe::columnsOfPart(result.getExtent(1), parts) : result.getExtent(1);
+  if (!isLeftWhole || (parts > 1 && computed % (step * parts) != 0))
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or one whose columns are cut in " << parts
                              << " parts of a multiple of " << step

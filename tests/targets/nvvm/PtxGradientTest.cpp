@@ -24,6 +24,8 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
                      {90, 256, "", "backward_fused", false}, // too much shared memory
                      {90, 64, "", "backward_fused", true},   // 128 queries a step, 64 a warpgroup
                      {90, 64, "block_n = 64", "backward_fused", false}, // 64, and no columns to cut
+                     {90, 72, "", "backward_fused", true}, // 64 columns, and the other 8
+                     {90, 112, "", "backward_fused", true},
                      {90, 64, "consumers = 0", "backward", false},
                      {90, 256, "consumers = 0", "backward", false},
                      {80, 64, "", "backward", false},
