@@ -55,8 +55,8 @@ Operation *firstUse(tile::MapOp map) {
 }
 
 /// The head of `queries`, whose coordinates are `place`. A block whose op names a head has that
-/// one. It may be known in front of the loop, as in the gradients of keys, and then what a score
-/// reads for each head is read there (docs/log/2026-11-30-several-runs.md).
+/// one. It may be known in front of the loop, as in backward_fused.mlir. Then what a score reads
+/// for each head is read there (docs/log/2026-11-30-several-runs.md).
 Value headOf(Value queries, tile::CoordinatesOp place) {
   auto block = queries.getDefiningOp<tile::BlockOp>();
   return block && block.getHead() ? block.getHead() : place.getHead();

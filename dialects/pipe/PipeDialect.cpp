@@ -385,13 +385,17 @@ LogicalResult WriteOp::verify() {
                          << tile;
   }
   auto roles = (*this)->getParentOfType<RolesOp>();
-  bool isCut = roles && roles.getCount() > 1 && buffer.getElementType().isF32() &&
-               tile.getRank() == 2 && tile.isBound() && tile.getExtent(0) == rowsOfShare;
-  if (isCut) {
-    int64_t columns = roles.getCount() * columnsOfPart(tile.getExtent(1), roles.getCount());
-    tile = tile::TileType::get(getContext(),
-                               {tile.getExtents()[0], tile::getExtent(getContext(), columns)},
-                               tile.getElementType(), tile.getEncoding());
+  auto sums = dyn_cast<AccumulatorAttr>(tile.getEncoding());
+  int64_t warps = roles ? 4 * int64_t(roles.getCount()) : 0;
+  if (sums && sums.getWarps() < warps && tile.getRank() == 2 && tile.isBound()) {
+    int64_t parts = warps / sums.getWarps(),
+            columns = parts * columnsOfPart(tile.getExtent(1), parts);
+    if (buffer.getColumns() != columns)
+      return emitOpError() << "expected a buffer of " << columns << " columns for a tile whose "
+                           << "columns are cut in " << parts << " parts, got " << buffer << " for "
+                           << tile;
+    buffer = BufferType::get(getContext(), buffer.getStages(), buffer.getRows(), tile.getExtent(1),
+                             buffer.getElementType(), buffer.getPanels());
   }
   bool hasShares = roles && tile.getRank() == 2 && tile.isBound() &&
                    isByShares(buffer, tile.getExtent(0), roles.getCount());

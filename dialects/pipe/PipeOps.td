@@ -146,7 +146,8 @@ def Pipe_WriteOp : Pipe_Op<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "writes a tile into a stage of a buffer";
   let description = [{
     From registers (`#pipe.accumulator`): the tile goes into one stage. If there is a stage for each warpgroup of the consumers, and the
-    stages together have as many rows as the tile, each warpgroup writes its own rows into its own stage. From shared memory (`#pipe.shared`):
+    stages together have as many rows as the tile, each warpgroup writes its own rows into its own stage. If the warpgroups share the
+    columns of the tile, the buffer has the columns that they compute (`#pipe.accumulator`), which may be more than the tile's. From shared memory (`#pipe.shared`):
     the tile has elements f8E4M3FN, and they are widened, exactly, to the buffer's type. Each thread widens 16 bytes at a time, so no registers hold the tile.
 
     Example: `pipe.write %k8 to %widened[%stage] : !tile.tile<[64, 128], f8E4M3FN, #pipe.shared>, !pipe.buffer<1, [64, 128], bf16>`
@@ -326,11 +327,12 @@ def Pipe_FillOp : Pipe_Op<"fill", [AttrSizedOperandSegments, MemoryEffects<[MemR
   let hasVerifier = 1;
 }
 
-def Pipe_UniformOp : Pipe_Op<"uniform", [Pure]> {
+def Pipe_UniformOp : Pipe_Op<"uniform", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "a number that all threads of a warp share";
   let description = [{
     The result is `number`, which must be the same for all threads of a warp. The op says so to ptxas, which cannot always see it
-    (`pipe-mark-uniform`). All threads of the warp must run the op together: it becomes a broadcast (PTX ISA, "shfl.sync").
+    (`pipe-mark-uniform`). All threads of the warp must run the op together: it becomes a broadcast (PTX ISA, "shfl.sync"). So the op is
+    not pure, and no pass may move it under a branch.
 
     Example: `%shared = pipe.uniform %count`
   }];

@@ -26,7 +26,8 @@ bool isNumberOutside(Value value, scf::WhileOp loop) {
 
 /// The numbers from in front of `loop` among which it chooses, and those to which it compares an
 /// iteration in order to choose. Only a loop over several runs of blocks has them
-/// (tile-lower-blocks): the run decides where a block lies.
+/// (tile-lower-blocks): the run decides where a block lies. A choice of a constant is left out: no
+/// variant of the library has one.
 llvm::SetVector<Value> numbersOfRuns(scf::WhileOp loop) {
   llvm::SetVector<Value> numbers;
   llvm::SmallPtrSet<Operation *, 4> choices;

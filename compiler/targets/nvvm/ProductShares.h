@@ -15,10 +15,10 @@ namespace tesela::nvvm {
 
 /// How many warps share the `rows` rows of a tile. Usually all do, and each has 16 rows or a
 /// multiple of 16. A tile with fewer rows is *cut*: some warps have 16 rows each, and further sets
-/// of warps have the same rows of other columns, one part of the columns after the other. A tile is
-/// also cut if `product_rows` of the schedule gives a warp more rows than an even split would. Each
-/// part holds a copy of a row slice. The encodings #pipe.accumulator and #pipe.rows give the number
-/// of warps that share the rows.
+/// of warps have the same rows of other columns, one part of the columns after the other
+/// (pipe::columnsOfPart). A tile is also cut if `product_rows` of the schedule gives a warp more
+/// rows than an even split would. Each part holds a copy of a row slice. The encodings
+/// #pipe.accumulator and #pipe.rows give the number of warps that share the rows.
 inline int64_t rowWarps(int64_t rows, const Schedule &schedule) {
   int64_t warps = schedule.warps, wanted = schedule.productRows;
   if (wanted > 0 && rows % wanted == 0 && rows / wanted < warps && warps % (rows / wanted) == 0)

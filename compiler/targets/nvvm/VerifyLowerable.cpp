@@ -186,6 +186,19 @@ LogicalResult verifyElements(tile::DotOp dot) {
                            << "; convert them with tile.convert";
 }
 
+/// Whether the last part of the columns of `dot` may compute columns that the result lacks: sums
+/// that are added to memory, where these columns are left out. The last part has at least one
+/// column of the result, and no part reads panels that the right operand does not have.
+bool hasUnevenSums(tile::DotOp dot, int64_t parts) {
+  constexpr int64_t panel = 64;
+  int64_t columns = cast<tile::TileType>(dot.getType()).getExtent(1),
+          share = pipe::columnsOfPart(columns, parts),
+          consumers = dot->getParentOfType<tile::KernelOp>().getScheduleAttr()->consumers;
+  return consumers > 0 && !dot.getTransposed() && share % panel == 0 &&
+         (parts - 1) * share < columns && parts * share <= int64_t(llvm::alignTo(columns, panel)) &&
+         llvm::all_of(dot->getUsers(), llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp>);
+}
+
 LogicalResult verify(tile::DotOp dot) {
   tile::ScheduleAttr schedule = dot->getParentOfType<tile::KernelOp>().getScheduleAttr();
   auto result = cast<tile::TileType>(dot.getType());
@@ -201,14 +214,11 @@ LogicalResult verify(tile::DotOp dot) {
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or a multiple of them, got " << result
                              << "; choose other blocks or fewer warps";
-  // The last part of sums that are added to memory may have columns that the tile lacks.
-  bool isAdded = schedule->consumers > 0 && !dot.getTransposed() &&
-                 llvm::all_of(dot->getUsers(), llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp>);
-  // In a cut product, each part has rows of the right operand in whole swizzles (16 rows), or whole
-  // panels of 64 columns. With mma.sync it may also have equal parts of a panel.
+  // In a cut product, each part has whole panels of 64 columns of the right operand. If the columns
+  // are its rows, or with mma.sync, a part may also have an equal share of 64.
   int64_t columns = result.getExtent(1) / parts;
-  bool dividesPanel = schedule->consumers == 0 && columns > 0 && 64 % columns == 0;
-  int64_t step = dot.getTransposed() || dividesPanel ? 16 : 64;
+  bool mayShare = dot.getTransposed() || schedule->consumers == 0;
+  int64_t step = mayShare && columns > 0 && 64 % columns == 0 ? 16 : 64;
   // A computed left operand fits one panel, or each part fills whole panels. Of one in operand
   // registers each warp has all columns.
   auto left = cast<tile::TileType>(dot.getA().getType());
@@ -217,9 +227,9 @@ LogicalResult verify(tile::DotOp dot) {
   int64_t leftParts = isLoaded ? 1 : nvvm::columnParts(left, schedule.getChoices());
   bool isLeftWhole =
       leftParts == 1 || left.getExtent(1) <= 64 || left.getExtent(1) % (64 * leftParts) == 0;
-  int64_t computed =
-      isAdded ? parts * pipe::columnsOfPart(result.getExtent(1), parts) : result.getExtent(1);
-  if (!isLeftWhole || (parts > 1 && computed % (step * parts) != 0))
+  bool isDivided =
+      parts == 1 || result.getExtent(1) % (step * parts) == 0 || hasUnevenSums(dot, parts);
+  if (!isLeftWhole || !isDivided)
     return dot.emitOpError() << "expected a result with 16 rows for each of " << schedule->warps
                              << " warps, or one whose columns are cut in " << parts
                              << " parts of a multiple of " << step

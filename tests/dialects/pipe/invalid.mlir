@@ -563,3 +563,16 @@ tile.kernel @k(%n: i32) {
   // expected-error @+1 {{expected to be one of the consumers' operations of a pipe.roles}}
   %shared = pipe.uniform %n
 }
+
+// -----
+
+tile.kernel @k() {
+  %use = arith.constant 0 : i32
+  %sums = pipe.alloc : !pipe.buffer<1, [64, 96], f32, panels = true>
+  %cut = tile.constant 0.0 : !tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>
+  pipe.roles producer 24 {
+  } consumers 2 240 {
+    // expected-error @+1 {{expected a buffer of 128 columns for a tile whose columns are cut in 2 parts, got '!pipe.buffer<1, [64, 96], f32, panels = true>' for '!tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>'}}
+    pipe.write %cut to %sums[%use] : !tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 96], f32, panels = true>
+  }
+}

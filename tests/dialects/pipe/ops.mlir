@@ -43,6 +43,7 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
   %b = pipe.alloc : !pipe.buffer<2, [80, 128], f16, panels = true>
   %q = pipe.alloc : !pipe.buffer<1, [128, 128], f16, panels = true>
   %shares = pipe.alloc : !pipe.buffer<2, [64, 128], f16, panels = true>
+  %sums = pipe.alloc : !pipe.buffer<1, [64, 128], f32, panels = true>
   // CHECK: %[[C:.*]] = pipe.open : <2>
   %c = pipe.open : !pipe.channel<2>
   // CHECK: %[[W:.*]] = pipe.open : <2 words = 1>
@@ -89,6 +90,10 @@ tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?,
     %item = pipe.receive %w[%use] : !pipe.channel<2 words = 1> -> i32
     // CHECK-NEXT: pipe.uniform %[[ITEM]]
     %shared = pipe.uniform %item
+    // Two warpgroups share 96 columns, and compute 128.
+    // CHECK: pipe.write %{{.*}} to %{{.*}} : !tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>, <1, [64, 128], f32, panels = true>
+    %cut = tile.constant 0.0 : !tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>
+    pipe.write %cut to %sums[%use] : !tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 128], f32, panels = true>
     // CHECK-NEXT: pipe.open_turns
     pipe.open_turns
     // CHECK-NEXT: pipe.begin_turn

@@ -24,6 +24,7 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
                      {90, 256, "", "backward_fused", false}, // too much shared memory
                      {90, 64, "", "backward_fused", true},   // 128 queries a step, 64 a warpgroup
                      {90, 64, "block_n = 64", "backward_fused", false}, // 64, and no columns to cut
+                     {90, 48, "block_n = 64", "backward_fused", false},
                      {90, 72, "", "backward_fused", true}, // 64 columns, and the other 8
                      {90, 112, "", "backward_fused", true},
                      {90, 64, "consumers = 0", "backward", false},
@@ -40,6 +41,27 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
                  << "sm_" << each.sm << ", D " << each.headDim << ", " << artifact.schedule);
     EXPECT_EQ(artifact.schedule.find("consumers = ") != std::string::npos, each.hasRoles);
     EXPECT_EQ(artifact.code.find("wgmma") != std::string::npos, each.hasRoles);
+  }
+}
+
+// Two warpgroups share the columns of dQ. Each has 64, of which the second one may lack some. With
+// more than 128 columns a part would read panels of K that do not exist.
+TEST(PtxWithRoles, FastGradientsAddToDQUpTo128Columns) {
+  struct {
+    int headDimQk, headDimV;
+    bool adds;
+  } const cases[] = {{72, 72, true},   {96, 96, true},   {112, 112, true}, {112, 64, true},
+                     {120, 128, true}, {136, 64, false}, {144, 64, false}, {160, 32, false}};
+  for (const auto &each : cases) {
+    KernelSpecification specification =
+        specificationOf(causal, each.headDimQk, ElementType::bf16, 90);
+    specification.headDimV = each.headDimV;
+    specification.algorithm = fastBackwardAlgorithm;
+    Artifact artifact = compiled(specification);
+    SCOPED_TRACE(testing::Message() << "D " << each.headDimQk << " and " << each.headDimV << ": "
+                                    << artifact.schedule);
+    EXPECT_EQ(artifact.code.find("cp.reduce.async.bulk") != std::string::npos, each.adds);
+    EXPECT_NE(artifact.schedule.find("consumers = 2"), std::string::npos);
   }
 }
 

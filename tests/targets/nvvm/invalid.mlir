@@ -72,6 +72,19 @@ tile.kernel @columns_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>, %b: !tile.view
 
 // -----
 
+tile.kernel @rows_of_warps(%a: !tile.view<[?, ?, ?, 64], f16>, %b: !tile.view<[?, ?, ?, 64], f16>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 96, stages = 1, warps = 8, q_in_registers = false>} {
+  %rows = tile.work : !tile.block<query, 64>
+  %i = arith.constant 0 : i32
+  %keys = tile.block %i of %rows : !tile.block<query, 64> -> !tile.block<key, 96>
+  %A = tile.load %a[%rows] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], f16>
+  %B = tile.load %b[%keys] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<key, 96>] -> !tile.tile<[96, 64], f16>
+  %zero = tile.constant 0.0 : !tile.tile<[64, 96], f32>
+  // expected-error @+1 {{or one whose columns are cut in 2 parts of a multiple of 64}}
+  %C = tile.dot %A, %B transposed plus %zero : (!tile.tile<[64, 64], f16>, !tile.tile<[96, 64], f16>, !tile.tile<[64, 96], f32>) -> !tile.tile<[64, 96], f32>
+}
+
+// -----
+
 tile.kernel @exact_products() attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
   %A = tile.constant 0.0 : !tile.tile<[64, 64], f32>
   // expected-error @+1 {{expected operands f16 or bf16, got 'f32'; convert them with tile.convert}}

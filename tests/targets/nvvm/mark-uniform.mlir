@@ -45,8 +45,8 @@ tile.kernel @adds(%dq: !tile.view<[B, H, Sq, 128], f32>, %a: i32, %b: i32, %c: i
   }
 }
 
-// The same choice in a loop that adds nothing to memory: the count of uses is marked. A loop without a choice has no marks, and neither
-// has one that chooses among its own numbers.
+// The same choice in a loop that adds nothing to memory: the count of uses is marked. A loop that chooses among its own numbers has no
+// marks, and neither has one that is not counted.
 // CHECK-LABEL: tile.kernel @keeps
 // CHECK: scf.for %[[COUNT:.*]] = %
 // CHECK: %[[SHARED:.*]] = pipe.uniform %[[COUNT]]
@@ -57,6 +57,7 @@ tile.kernel @adds(%dq: !tile.view<[B, H, Sq, 128], f32>, %a: i32, %b: i32, %c: i
 // CHECK-NOT: pipe.uniform
 // CHECK: scf.while
 // CHECK-SAME: = %[[COUNT]])
+// CHECK-NOT: pipe.uniform
 tile.kernel @keeps(%a: i32, %b: i32, %i: i32, %end: i32) {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : i32
@@ -83,6 +84,16 @@ tile.kernel @keeps(%a: i32, %b: i32, %i: i32, %end: i32) {
       ^bb0(%k: i32, %u: i32):
         scf.yield %k, %u : i32, i32
       } attributes {pipe.counted}
+      %o:2 = scf.while (%k = %zero, %u = %use) : (i32, i32) -> (i32, i32) {
+        %second = arith.cmpi sge, %k, %i : i32
+        %x = arith.select %second, %b, %a : i32
+        %next = arith.addi %k, %x : i32
+        %more = arith.cmpi slt, %next, %end : i32
+        scf.condition(%more) %next, %u : i32, i32
+      } do {
+      ^bb0(%k: i32, %u: i32):
+        scf.yield %k, %u : i32, i32
+      }
     }
   }
 }
