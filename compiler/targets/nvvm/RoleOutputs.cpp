@@ -22,15 +22,9 @@ static pipe::RolesOp rolesOf(Block &block) {
   return block.getParent()->getParentOfType<pipe::RolesOp>();
 }
 
-static pipe::BufferType bufferFor(Value tile, bool panels) {
-  auto type = cast<tile::TileType>(tile.getType());
-  return pipe::BufferType::get(type.getContext(), /*stages=*/1, type.getExtent(0),
-                               type.getExtent(1), type.getElementType(), panels);
-}
-
-/// The buffer of a tile that is added. If the tile is cut, each warpgroup writes whole panels of
-/// columns (pipe::columnsOfPart).
-static pipe::BufferType bufferForSums(Value tile, const Schedule &schedule) {
+/// A buffer that holds `tile`. If the tile is cut, each warpgroup writes whole panels of columns
+/// (pipe::columnsOfPart).
+static pipe::BufferType bufferFor(Value tile, const Schedule &schedule) {
   auto type = cast<tile::TileType>(tile.getType());
   int64_t parts = columnParts(type, schedule);
   return pipe::BufferType::get(type.getContext(), /*stages=*/1, type.getExtent(0),
@@ -41,17 +35,15 @@ static pipe::BufferType bufferForSums(Value tile, const Schedule &schedule) {
 void emitAdditions(Block &block) {
   SmallVector<tile::AccumulateOp> additions;
   block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });
-  if (additions.empty())
-    return;
-  const Schedule &schedule =
-      rolesOf(block)->getParentOfType<tile::KernelOp>().getScheduleAttr().getChoices();
   for (tile::AccumulateOp addition : additions) {
     if (!isInFragmentOrder(addition.getView()))
       continue; // added straight from the registers
+    tile::ScheduleAttr schedule = addition->getParentOfType<tile::KernelOp>().getScheduleAttr();
     Location loc = addition.getLoc();
     OpBuilder outside(rolesOf(block)), builder(addition);
-    Value buffer = pipe::AllocOp::create(outside, loc, bufferForSums(addition.getTile(), schedule),
-                                         /*over=*/Value(), IntegerAttr());
+    Value buffer =
+        pipe::AllocOp::create(outside, loc, bufferFor(addition.getTile(), schedule.getChoices()),
+                              /*over=*/Value(), IntegerAttr());
     pipe::DrainOp::create(builder, loc);
     pipe::WriteOp::create(builder, loc, addition.getTile(), buffer, constant(builder, loc, 0));
     pipe::AddOutOp::create(builder, loc, buffer, addition.getView(), addition.getBlock(),
@@ -157,7 +149,7 @@ void emitStores(Block &block, ArrayRef<OwnRows> ownRows, bool hasItems) {
       continue; // stored straight from the registers
     OpBuilder builder(store), outside(roles);
     Location loc = store.getLoc();
-    pipe::BufferType type = bufferFor(store.getTile(), /*panels=*/true);
+    pipe::BufferType type = bufferFor(store.getTile(), schedule.getChoices());
     pipe::OpenOp over; ///< the channel of the rows over which the output lies
     Value place, shares;
     if (hasItems && !schedule->outputBuffer)
