@@ -2,7 +2,8 @@
 // products; backward.mlir needs seven. A work item of keys computes dSᵀ and adds its part of dQ = scale · dS K to a sum in f32
 // that all work items share (FlashAttention-2, arXiv:2307.08691, algorithm 2, line 15).
 //
-// The order of these additions is not fixed, so the last bits of dQ may differ from launch to launch. dK and dV do not differ.
+// The order of these additions is not fixed, so the last bits of dQ may differ from launch to launch, unless the schedule has
+// add_in_turn. dK and dV do not differ.
 
 // With few key/value heads there are few blocks of keys. Then the query heads of a key/value head are dealt to several work items,
 // its parts (tile.head_parts). Each part stores its sums of dK and dV in f32, in the place of its last query head (axis 1), and another kernel

@@ -96,6 +96,28 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   return attempts;
 }
 
+/// Deterministic gradients with five products, which work items add in turn. They are open to a
+/// schedule that names no blocks, and to one that asks for them. A short work item waits for most
+/// of its turns: at 512 seven products were faster, at 2048 five. Between them nothing was measured
+/// (docs/log/2026-12-01-additions-in-turn.md).
+static std::vector<Attempt> inTurn(const KernelSpecification &specification) {
+  constexpr int64_t longFrom = 1024;
+  bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;
+  if (isOpen(specification, "add_in_turn") && (!isLong || !isOpen(specification, "block_m")))
+    return {};
+  KernelSpecification fused = specification;
+  fused.algorithm = fusedBackwardAlgorithm;
+  fused.schedule = mergedOverrides("add_in_turn = true", specification.schedule);
+  std::vector<Attempt> attempts;
+  Schedule wanted;
+  // Kernels with sums of dQ have no outputs that could be split.
+  if (overrideSchedule(wanted, fused.schedule) && wanted.addInTurn && !wanted.splitOutputs)
+    attempts = withRoles(fused);
+  for (Attempt &each : attempts)
+    each.mustOverlap = true;
+  return attempts;
+}
+
 /// Gradients with five products and without roles: a warp has 32 rows of keys. If its registers do
 /// not hold dK and dV for these rows, other warps have the same rows and other columns. The first
 /// attempt was the fastest measured (docs/log/2026-11-27-backward-mma-sync.md). Later ones need
@@ -181,6 +203,19 @@ static std::vector<Attempt> distinct(const std::vector<Attempt> &attempts) {
   return result;
 }
 
+/// The attempts whose work items do not wait for each other.
+static std::vector<Attempt> unordered(const KernelSpecification &specification) {
+  std::vector<Attempt> attempts = withRoles(specification);
+  llvm::append_range(attempts, withMoreRows(specification));
+  attempts.push_back({specification});
+  if (isOpen(specification, "block_n")) {
+    attempts.push_back(withSchedule(specification, "block_n = 32"));
+    if (isOpen(specification, "stages"))
+      attempts.push_back(withSchedule(specification, "block_n = 32, stages = 1"));
+  }
+  return distinct(attempts);
+}
+
 std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
   bool isForHost = specification.target.kind == Target::Kind::host;
   if (specification.algorithm == fastBackwardAlgorithm && isForHost)
@@ -189,7 +224,7 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     KernelSpecification fused = specification, exact = specification;
     fused.algorithm = fusedBackwardAlgorithm;
     exact.algorithm = backwardAlgorithm;
-    std::vector<Attempt> attempts = attemptsFor(exact);
+    std::vector<Attempt> attempts = unordered(exact);
     // With five products that wait for each other, seven products that do not are faster.
     std::vector<Attempt> roles = withRoles(fused);
     for (Attempt &each : roles)
@@ -202,15 +237,14 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
   }
   if (specification.isAttention() || isForHost)
     return {{specification}};
-  std::vector<Attempt> attempts = withRoles(specification);
-  llvm::append_range(attempts, withMoreRows(specification));
-  attempts.push_back({specification});
-  if (isOpen(specification, "block_n")) {
-    attempts.push_back(withSchedule(specification, "block_n = 32"));
-    if (isOpen(specification, "stages"))
-      attempts.push_back(withSchedule(specification, "block_n = 32, stages = 1"));
+  std::vector<Attempt> attempts = unordered(specification);
+  if (specification.algorithm == backwardAlgorithm) {
+    std::vector<Attempt> ordered = inTurn(specification);
+    if (!ordered.empty() && !isOpen(specification, "add_in_turn"))
+      return ordered; // what was asked for, or the reason why it is not possible
+    attempts.insert(attempts.begin(), ordered.begin(), ordered.end());
   }
-  return distinct(attempts);
+  return attempts;
 }
 
 } // namespace tesela

@@ -32,10 +32,15 @@ struct Attempt {
 /// - `backward_fast` is `backward_fused` if its tiles fit, and `backward` otherwise. On a chip with
 ///   warpgroup products both have roles, unless the schedule says otherwise. On the host it is
 ///   `backward_in_parts`, in which no two threads add to the same sum.
+/// - `backward` is `backward_fused` with additions in turn if that has roles, its tiles fit, it
+/// does
+///   not search for its blocks, and the launch is not known to be short
+///   (docs/log/2026-12-01-additions-in-turn.md). A schedule that names blocks must name
+///   add_in_turn, too: the templates need different blocks.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as
-///   fast as mma.sync with heads of 64 and 128 (docs/log/2026-11-27-backward.md). Deterministic
-///   ones of narrow heads have one if they are long and a multiprocessor has the registers for two
-///   such thread blocks (docs/log/2026-11-29-deterministic-narrow.md).
+///   fast as mma.sync with heads of 64 and 128 (docs/log/2026-11-27-backward.md). Those with seven
+///   products of narrow heads have one if they are long and a multiprocessor has the registers for
+///   two such thread blocks (docs/log/2026-11-29-deterministic-narrow.md).
 ///   If the registers do not hold both dK and dV, each has its own kernel
 ///   (docs/decisions/pipeline.md). If that does not fit 256 columns either, tensors that only the
 ///   middle products of a loop read have one stage, or a step has 32 queries or keys. Products that

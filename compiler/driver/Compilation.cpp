@@ -172,6 +172,7 @@ Status Compilation::bind() {
   auto addPasses = [&](OpPassManager &passes) {
     passes.addPass(createTileBind(options));
     passes.addPass(createTileSplitOutputs());
+    passes.addPass(createTileAddInTurn());
   };
   if (Status status = run(addPasses, "bind", Verify::always); !status)
     return status;

@@ -156,6 +156,16 @@ static std::vector<std::string> dealtParameters(ArrayRef<tile::KernelOp> kernels
   return names;
 }
 
+/// Among how many workers kernels deal query heads.
+static int64_t keyWorkers(const KernelSpecification &specification,
+                          ArrayRef<tile::KernelOp> kernels) {
+  bool addInTurn = llvm::any_of(kernels, [](tile::KernelOp kernel) {
+    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+    return schedule && schedule->addInTurn;
+  });
+  return addInTurn ? keyWorkersInTurn(specification.target) : keyWorkersFor(specification.target);
+}
+
 /// Checks that the other bindings fit a shared prefix.
 static Status checkPrefix(const KernelSpecification &specification) {
   Places place = placesOf(specification);
@@ -265,7 +275,7 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
   }
   for (std::string &parameter : dealtParameters(kernels))
     if (!llvm::is_contained(bound, parameter)) {
-      bindings.push_back(fmt::format("{}={}", parameter, keyWorkersFor(specification.target)));
+      bindings.push_back(fmt::format("{}={}", parameter, keyWorkers(specification, kernels)));
       bound.push_back(std::move(parameter));
     }
   for (const std::string &parameter : own)

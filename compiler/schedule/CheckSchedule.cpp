@@ -133,6 +133,15 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
         "q_in_registers must be false with consumers: their products read Q from shared memory");
   if (Status status = checkQueryPanels(schedule, specification); !status)
     return status;
+  if (schedule.addInTurn && specification.isAttention())
+    return reject("add_in_turn is only for gradients, whose work items add to shared sums; leave "
+                  "it out");
+  if (schedule.addInTurn && schedule.consumers > 2)
+    return reject(fmt::format("add_in_turn needs 1 or 2 consumers, not {}: each has a warp beside "
+                              "the producer that adds for it, and there are two",
+                              schedule.consumers));
+  if (schedule.addInTurn && !schedule.persistent)
+    return reject("add_in_turn needs persistent = true: work items must start in order");
   bool isAttention = specification.isAttention();
   bool hasItems = schedule.persistent && (schedule.outputBuffer || !isAttention);
   if (schedule.queryStages > (hasItems ? 2 : 1))

@@ -330,7 +330,8 @@ Schedule templateHeuristic(const KernelSpecification &specification, const Varia
   // Under a mask, rows of work items have unequal lengths. With several heads at once there are
   // always long ones to fill the multiprocessors. The tensors that the rows read, and the f32 sums
   // of dQ, stay in an H100's L2 (50 MB).
-  if (variant.isMasked)
+  // Work items that add in turn wait less for each other then.
+  if (variant.isMasked || wanted.addInTurn)
     schedule.groupKeys =
         (int64_t(32) << 20) /
         (elementSize(specification.inputType) * (specification.headDimQk + specification.headDimV) +

@@ -100,6 +100,14 @@ int64_t keyWorkersFor(const Target &target) {
   return speeds ? ofMultiprocessor * speeds->multiprocessors : ofUnknownChip;
 }
 
+/// Eight times as many. The shortest items of a head start first, so a long one may end long after
+/// all others. With 32 query heads over 8 and 8192 keys under a causal mask that would take a
+/// quarter of a launch (by a model of the work items, docs/log/2026-12-01-additions-in-turn.md).
+int64_t keyWorkersInTurn(const Target &target) {
+  constexpr int64_t times = 8;
+  return times * keyWorkersFor(target);
+}
+
 int64_t workersFor(const KernelSpecification &specification, const SharedKeys &launch) {
   int64_t processors = launch.processors;
   if (specification.target.kind == Target::Kind::host)

@@ -33,6 +33,9 @@ int64_t workersFor(const KernelSpecification &specification, const SharedKeys &l
 /// to`) if the caller does not bind it.
 int64_t keyWorkersFor(const Target &target);
 
+/// The same for kernels that add in turn (tile.order_additions).
+int64_t keyWorkersInTurn(const Target &target);
+
 /// If several sequences have equal lengths and long parts: how many neighbouring parts are joined.
 int64_t sharesOfEqual(const KernelSpecification &specification);
 

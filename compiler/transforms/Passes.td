@@ -214,6 +214,46 @@ def TileSplitOutputs : Pass<"tile-split-outputs", "::mlir::ModuleOp"> {
   }];
 }
 
+def TileAddInTurn : Pass<"tile-add-in-turn", "::mlir::ModuleOp"> {
+  let summary = "fix the order in which work items add to shared sums";
+  let description = [{
+    If the schedule has `add_in_turn`, the work items of a kernel with a `tile.accumulate` add in a fixed order (`tile.order_additions`). The kernel gets
+    a workspace for the turns. The kernel that sets the sums to 0 also sets the turns to 0: its work item i of n in a head
+    clears the turns of the blocks of keys i, i + n, ….
+
+    ```mlir
+    // before
+    tile.kernel @rows(workspace %sum) {
+      %rows = tile.work
+      tile.store %zero, %sum[%rows]
+    }
+    tile.kernel @keys(workspace %sum) {
+      %keys = tile.work
+      tile.blocks %first of %keys {
+        %queries = tile.block %first head %head of …
+        tile.accumulate %dQ, %sum[%queries]
+      }
+    }
+    // after
+    tile.kernel @rows(workspace %sum, workspace %turns) {
+      %rows = tile.work
+      tile.store %zero, %sum[%rows]
+      scf.for %block = %i to %blocks step %n {
+        %keys = tile.block … head %head of %rows
+        tile.store %none, %turns[%keys]
+      }
+    }
+    tile.kernel @keys(workspace %sum, workspace %turns) {
+      %keys = tile.work
+      %own = tile.block %first_key head %head of %keys
+      tile.order_additions by %turns[%own]
+      tile.blocks … // as before
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {
   let summary = "put a variant's score, mask and sink into the hooks of a kernel";
   let description = [{

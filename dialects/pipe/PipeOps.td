@@ -282,9 +282,9 @@ def Pipe_ReceiveOp : Pipe_Op<"receive", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
-def Pipe_FirstItemOp : Pipe_Op<"first_item", [Pure]> {
+def Pipe_FirstItemOp : Pipe_Op<"first_item", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the number of the first work item of this thread block";
-  let description = "The first item has the thread block's number. `offset` has the meaning that it has for `pipe.next_item`.";
+  let description = "The first item has the thread block's number, or, in a kernel with `tile.order_additions`, the counter's next one. `offset` has the meaning that it has for `pipe.next_item`.";
   let arguments = (ins OptionalAttr<I64Attr>:$offset);
   let results = (outs I32:$item);
   let assemblyFormat = "attr-dict";

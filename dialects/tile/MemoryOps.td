@@ -48,12 +48,37 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]
   let description = [{
     `view[batch, head, first + i, j] += tile[i, j]` in f32, if `first + i < limit` and the view has a column j. Several work
     items may add to the same element: each addition is atomic. Their order is not fixed, so two launches may
-    differ in the last bits. An earlier kernel, or the caller, gives the view its initial values.
+    differ in the last bits, unless a `tile.order_additions` fixes it. An earlier kernel, or the caller, gives the view its initial values.
 
     Example: `tile.accumulate %dQ, %dq[%rows] : !tile.tile<[64, 128], f32>, !tile.view<[B, H, Sq, 128], f32>[!tile.block<query, 64>]`
   }];
   let arguments = (ins Tile_AnyTile:$tile, Tile_ViewType:$view, Tile_BlockType:$block);
   let assemblyFormat = "$tile `,` $view `[` $block `]` attr-dict `:` type($tile) `,` type($view) `[` type($block) `]`";
+  let hasVerifier = 1;
+}
+
+def Tile_OrderAdditionsOp : Tile_Op<"order_additions", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the work item adds to shared sums in its turn, from here to the next such op";
+  let description = [{
+    Several work items add to the same rows of a head (`tile.accumulate`). With this op they do so one after the other, in descending order
+    of their blocks of keys (with `last_keys_first` in the schedule: in ascending order). So each launch adds in the same order, and the sums have the same bits. `keys` is the work item's block of keys, with the
+    query head of the sums.
+
+    Before a work item adds to a block of queries, it waits until the work item before it has added to that block, or has passed it. A work item takes
+    its blocks of queries in one order. So one number tells how far it is, and no work item needs to know which blocks of queries another one has.
+
+    Work items start in the order in which they add if a counter deals them out, and a work item waits only for earlier ones. So the wait ends, however
+    many of them run at the same time.
+
+    A work item takes its blocks of queries in ascending order, or with `last_keys_first` in descending order. In both cases a work item under a
+    causal mask begins where the one before it has already been, or will be soon.
+
+    `turns` holds these numbers: 32-bit words, in the first words of the rows of each block of keys. An earlier kernel sets them to 0.
+
+    Example: `tile.order_additions by %turns[%keys] : !tile.view<[B, H, (Sk ceildiv 128) * 128], f32>[!tile.block<key, 128>]`
+  }];
+  let arguments = (ins Tile_ViewType:$turns, Tile_BlockType:$keys);
+  let assemblyFormat = "`by` $turns `[` $keys `]` attr-dict `:` type($turns) `[` type($keys) `]`";
   let hasVerifier = 1;
 }
 

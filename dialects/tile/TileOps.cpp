@@ -225,6 +225,15 @@ LogicalResult AccumulateOp::verify() {
   return verifyAccess(*this, getView().getType(), getBlock().getType(), BlockType(), tile);
 }
 
+LogicalResult OrderAdditionsOp::verify() {
+  ViewType view = getTurns().getType();
+  if (view.getRank() != 3 || !view.getElementType().isF32())
+    return emitOpError() << "expected turns [batch, head, position] of f32, got " << view;
+  if (getKeys().getType().getAxis() != Axis::Key)
+    return emitOpError() << "expected a block of keys, got " << getKeys().getType();
+  return success();
+}
+
 LogicalResult BoundsOp::verify() {
   size_t rank = getView().getType().getRank();
   if (getLow().size() != rank || getWithin().size() != rank)

@@ -74,7 +74,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     ::mlir::BlockArgument getArgument(::llvm::StringRef name);
     /// Appends an argument of that name.
     ::mlir::BlockArgument addArgument(::llvm::StringRef name, ::mlir::Type type,
-                                      ::mlir::Location loc);
+                                      ::mlir::Location loc, std::optional<Role> role = std::nullopt);
   }];
 }
 

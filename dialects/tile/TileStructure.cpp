@@ -32,7 +32,8 @@ std::optional<Role> KernelOp::getArgumentRole(unsigned index) {
   return roles ? symbolizeRole(cast<StringAttr>((*roles)[index]).getValue()) : std::nullopt;
 }
 
-BlockArgument KernelOp::addArgument(StringRef name, Type type, Location loc) {
+BlockArgument KernelOp::addArgument(StringRef name, Type type, Location loc,
+                                    std::optional<Role> role) {
   auto append = [&](ArrayAttr texts, StringRef text) {
     SmallVector<Attribute> appended(texts.begin(), texts.end());
     appended.push_back(StringAttr::get(getContext(), text));
@@ -40,7 +41,7 @@ BlockArgument KernelOp::addArgument(StringRef name, Type type, Location loc) {
   };
   setArgumentNamesAttr(append(getArgumentNames(), name));
   if (std::optional<ArrayAttr> roles = getArgumentRoles())
-    setArgumentRolesAttr(append(*roles, ""));
+    setArgumentRolesAttr(append(*roles, role ? stringifyRole(*role) : ""));
   return getBodyBlock().addArgument(type, loc);
 }
 

@@ -105,13 +105,78 @@ TEST(BestAttempt, NarrowGradientsHaveOneConsumerWhereTwoThreadBlocksFit) {
   const char *causal = "attention causal() { mask = q >= k }",
              *softcap = "attention softcap(cap: f32) { score = cap * tanh(s / cap) }",
              *documents = "attention documents(id: i32[Sk]) { mask = id[q] == id[k] }";
-  EXPECT_NE(scheduleOf(causal, "").find("consumers = 1"), std::string::npos);
+  const char *open = "add_in_turn = false";
+  EXPECT_NE(scheduleOf(causal, open).find("consumers = 1"), std::string::npos);
   for (const char *variant : {softcap, documents}) {
-    EXPECT_NE(scheduleOf(variant, "").find("consumers = 2"), std::string::npos) << variant;
+    EXPECT_NE(scheduleOf(variant, open).find("consumers = 2"), std::string::npos) << variant;
     // Two consumers do not have blocks of 64 rows.
     for (const char *overrides : {"consumers = 1", "block_m = 64"})
       EXPECT_NE(scheduleOf(variant, overrides).find("consumers = 1"), std::string::npos)
           << variant << ", " << overrides;
+  }
+}
+
+// Deterministic gradients have five products where they fit, and seven where they do not or where
+// the schedule is for other blocks.
+TEST(BestAttempt, DeterministicGradientsAddInTurnWhereTheirTilesFit) {
+  struct {
+    const char *target;
+    int headDim;
+    const char *schedule;
+    bool addsInTurn;
+  } const cases[] = {{"sm_90", 64, "", true},
+                     {"sm_90", 128, "", true},
+                     {"sm_90", 128, "add_in_turn = true", true},
+                     {"sm_90", 128, "group_keys = 4096", true},
+                     {"sm_90", 128, "add_in_turn = false", false},
+                     {"sm_90", 128, "consumers = 0", false},
+                     {"sm_90", 128, "block_m = 128", false},
+                     {"sm_90", 128, "split_outputs = true", false},
+                     {"sm_90", 256, "", false},
+                     {"sm_80", 128, "", false}};
+  for (const auto &each : cases) {
+    KernelSpecification specification = gradients("backward");
+    specification.target = *Target::parse(each.target);
+    specification.headDimQk = specification.headDimV = each.headDim;
+    specification.schedule = each.schedule;
+    SCOPED_TRACE(testing::Message()
+                 << each.target << ", D " << each.headDim << ", " << each.schedule);
+    Result<Artifact> artifact = compile(specification);
+    ASSERT_TRUE(artifact.ok()) << artifact.error().message();
+    EXPECT_EQ(artifact->schedule.find("add_in_turn = true") != std::string::npos, each.addsInTurn)
+        << artifact->schedule;
+    EXPECT_EQ(artifact->code.find("cp.reduce.async.bulk") != std::string::npos, each.addsInTurn);
+    specification.expectedLength = 512; // too short for it, unless the schedule asks for it
+    Result<Artifact> shorter = compile(specification);
+    ASSERT_TRUE(shorter.ok()) << shorter.error().message();
+    EXPECT_EQ(shorter->schedule.find("add_in_turn = true") != std::string::npos,
+              std::string(each.schedule) == "add_in_turn = true");
+    specification.expectedLength = 0;
+    // What an artifact records gives the same kernels again.
+    specification.schedule = artifact->schedule;
+    Result<Artifact> again = compile(specification);
+    ASSERT_TRUE(again.ok()) << again.error().message();
+    EXPECT_EQ(again->code, artifact->code);
+  }
+}
+
+// Whoever asks for additions in turn learns why they are not possible, and gets no other kernels.
+TEST(BestAttempt, AdditionsInTurnThatAreAskedForHaveNoReplacement) {
+  struct {
+    int headDim;
+    const char *variant, *reason;
+  } const cases[] = {
+      {256, "attention full() {}", "shared memory"},
+      {128, "attention documents(id: i32[Sk]) { mask = id[q] == id[k] }", "tile.find_blocks"}};
+  for (const auto &each : cases) {
+    KernelSpecification specification = gradients("backward");
+    specification.variantText = each.variant;
+    specification.headDimQk = specification.headDimV = each.headDim;
+    specification.schedule = "add_in_turn = true";
+    Result<Artifact> artifact = compile(specification);
+    ASSERT_FALSE(artifact.ok()) << artifact->schedule;
+    EXPECT_NE(artifact.error().message().find(each.reason), std::string::npos)
+        << artifact.error().message();
   }
 }
 

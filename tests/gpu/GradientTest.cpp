@@ -239,6 +239,15 @@ TEST_P(Algorithms, BackwardFast) {
   expectGradients("backward_fast", place.schedule, /*hasDlse=*/true);
 }
 
+// Work items that do not wait for each other, as with tiles that five products do not fit.
+TEST_P(Algorithms, BackwardInSevenProducts) {
+  const std::string own = place.schedule;
+  if (own == "consumers = 0" || D > 128)
+    GTEST_SKIP() << "these never add in turn";
+  expectGradients("backward", own.empty() ? "add_in_turn = false" : own + ", add_in_turn = false",
+                  /*hasDlse=*/true);
+}
+
 // Long gradients of narrow heads have one consumer, and two thread blocks on a multiprocessor.
 TEST_P(Algorithms, BackwardWithOneConsumer) {
   if (std::string(place.schedule) != "consumers = 2" || D > 64)
@@ -279,6 +288,11 @@ protected:
 
 TEST_P(ManyItems, Backward) {
   expectGradients("backward", place.schedule, /*hasDlse=*/false, Sk, batches);
+}
+
+// The other order of work items and of their blocks.
+TEST_P(ManyItems, BackwardWithTheFirstKeysFirst) {
+  expectGradients("backward", "last_keys_first = true", /*hasDlse=*/false, Sk, batches);
 }
 
 TEST_P(ManyItems, BackwardFused) {

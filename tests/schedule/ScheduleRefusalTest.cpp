@@ -26,6 +26,26 @@ TEST_P(ScheduleRefusal, SaysWhatToChange) {
   EXPECT_FALSE(schedule.error().isDefect());
 }
 
+// Each consumer has a warp that adds for it, and work items must start in order.
+TEST(ScheduleOfGradients, AddsInTurnWithItemsAndAtMostTwoConsumers) {
+  constexpr const char *two = "consumers = 2, block_m = 128, warps = 8, add_in_turn = true",
+                       *three = "consumers = 3, block_m = 192, warps = 12, add_in_turn = true";
+  auto chosen = [](const std::string &schedule) {
+    KernelSpecification specification = specificationFor("sm_90", 64, schedule);
+    specification.algorithm = fusedBackwardAlgorithm;
+    return chooseSchedule(specification);
+  };
+  EXPECT_TRUE(chosen(two).ok());
+  for (auto [schedule, reason] :
+       {std::pair(std::string(two) + ", persistent = false", "add_in_turn needs persistent = true"),
+        {three, "add_in_turn needs 1 or 2 consumers, not 3"}}) {
+    Result<Schedule> refused = chosen(schedule);
+    ASSERT_FALSE(refused.ok()) << refused->text();
+    EXPECT_NE(refused.error().message().find(reason), std::string::npos)
+        << refused.error().message();
+  }
+}
+
 // Two products of a block read one buffer, which must not be refilled before both are done.
 TEST(ScheduleOfValuesOfKeys, DoesNotOverlap) {
   for (int headDim : {64, 128, 256}) {
@@ -52,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
             "schedule: 'block_k' is not a field of a schedule; the fields are block_m, block_n, "
             "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
             "persistent, output_buffer, group_keys, heads, query_stages, query_panels, "
-            "late_stages, "
+            "late_stages, add_in_turn, "
             "split_outputs, last_keys_first, vector_length, product_rows, product_vectors and "
             "product_pairs"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
@@ -148,14 +168,17 @@ INSTANTIATE_TEST_SUITE_P(
             "TurnsWithoutOverlap", "sm_90", 64, "turns = true, overlap = false",
             "schedule: turns need overlap = true and consumers = 2 or 3: they order the products "
             "that overlap starts"},
-        Refusal{
-            "OverlapWithoutRoles", "sm_80", 64, "overlap = true",
-            "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels "
-            "and late_stages need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
-        Refusal{
-            "PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
-            "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels "
-            "and late_stages need consumers; take consumers = 2 or 3 on sm_90, or leave them out"},
+        Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
+                "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels, "
+                "late_stages and add_in_turn need consumers; take consumers = 2 or 3 on sm_90, or "
+                "leave them out"},
+        Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
+                "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels, "
+                "late_stages and add_in_turn need consumers; take consumers = 2 or 3 on sm_90, or "
+                "leave them out"},
+        Refusal{"AddInTurnOfAttention", "sm_90", 64, "add_in_turn = true",
+                "schedule: add_in_turn is only for gradients, whose work items add to shared sums; "
+                "leave it out"},
         Refusal{"QueryPanels", "sm_90", 256, "query_panels = 1",
                 "schedule: query_panels must be 0 with heads up to 256 and in gradients, not 1; "
                 "leave it out"},

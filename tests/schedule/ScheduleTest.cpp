@@ -429,8 +429,8 @@ TEST(Schedule, EachChoiceIsReadAsItIsWritten) {
     EXPECT_TRUE(again == changed) << changed.text();
   }
   EXPECT_EQ(namesOf(ScheduleScope::roles),
-            "overlap, turns, persistent, output_buffer, query_stages, query_panels and "
-            "late_stages");
+            "overlap, turns, persistent, output_buffer, query_stages, query_panels, "
+            "late_stages and add_in_turn");
 }
 
 // A printed schedule also names choices that the target does not have, with their only value.

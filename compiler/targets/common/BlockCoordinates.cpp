@@ -135,7 +135,7 @@ static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Val
 }
 
 BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const ExtentValues &extents,
-                          tile::BlockType block, int64_t groupKeys) {
+                          tile::BlockType block, int64_t groupKeys, bool isDescending) {
   auto divide = [&](Value a, Value b) -> Value {
     return arith::DivUIOp::create(builder, loc, a, b);
   };
@@ -151,6 +151,8 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
     Value blocks = emitBlocks(builder, loc, extents.Sk, block.getRows());
     ItemPlace place =
         emitItemPlace(builder, loc, item, group, blocks, multiply(extents.B, extents.Hkv));
+    if (isDescending)
+      place.block = subtract(subtract(blocks, constant(builder, loc, 1)), place.block);
     Value batch = divide(place.head, extents.Hkv);
     return {batch, subtract(place.head, multiply(batch, extents.Hkv)),
             multiply(place.block, constant(builder, loc, block.getRows())), extents.Sk, extents.Sq};
@@ -178,10 +180,11 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
 
 std::pair<BlockCoordinates, Value> emitDealtWork(OpBuilder &builder, Location loc, Value item,
                                                  const ExtentValues &extents, tile::BlockType keys,
-                                                 int64_t groupKeys, int64_t workers) {
+                                                 int64_t groupKeys, int64_t workers,
+                                                 bool isDescending) {
   Value parts = emitHeadParts(builder, loc, extents, keys, workers);
-  BlockCoordinates work =
-      emitWork(builder, loc, item, emitDealt(builder, loc, extents, parts), keys, groupKeys);
+  BlockCoordinates work = emitWork(builder, loc, item, emitDealt(builder, loc, extents, parts),
+                                   keys, groupKeys, isDescending);
   Value part = arith::RemUIOp::create(builder, loc, work.head, parts);
   work.head = arith::DivUIOp::create(builder, loc, work.head, parts);
   return {work, part};

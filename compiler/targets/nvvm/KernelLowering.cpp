@@ -195,10 +195,10 @@ void KernelLowering::createFunction() {
       continue;
     // No two tensors of a launch overlap where one is written.
     function.setArgAttr(slot, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
-    if (!llvm::any_of(
-            accessesOf(view),
-            llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp, tile::PutOp,
-                          tile::StoreOp, pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>))
+    if (!llvm::any_of(accessesOf(view),
+                      llvm::IsaPred<tile::AccumulateOp, tile::CollectOp, tile::DepositOp,
+                                    tile::PutOp, tile::OrderAdditionsOp, tile::StoreOp,
+                                    pipe::AddOutOp, pipe::EmptyOutOp, pipe::StoreOp>))
       function.setArgAttr(slot, LLVM::LLVMDialect::getReadonlyAttrName(), builder.getUnitAttr());
   }
   Block *entry = function.addEntryBlock(builder);
@@ -272,14 +272,14 @@ LogicalResult KernelLowering::lower(Operation *op) {
         int64_t groupKeys = kernel.getScheduleAttr()->groupKeys;
         if (Attribute workers = work.getDealt()) {
           auto [block, part] = emitDealtWork(builder, loc, item, extents(), type, groupKeys,
-                                             *tile::staticExtent(workers));
+                                             *tile::staticExtent(workers), itemsDescend());
           setBlock(work.getBlock(), block);
           workParts[work.getBlock()] = part;
           return success();
         }
-        setBlock(work.getBlock(), isOfTokens
-                                      ? tokenWork(item, type)
-                                      : emitWork(builder, loc, item, extents(), type, groupKeys));
+        setBlock(work.getBlock(), isOfTokens ? tokenWork(item, type)
+                                             : emitWork(builder, loc, item, extents(), type,
+                                                        groupKeys, itemsDescend()));
         return success();
       })
       .Case([&](tile::WorkPartOp op) -> LogicalResult {
@@ -418,6 +418,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
       .Case([&](pipe::ReleaseLaunchOp) { return done((ptx().releaseLaunch(), 0)); })
       .Case([&](pipe::DrainOp drain) { return done((lowerDrain(drain), 0)); })
       .Case([&](pipe::EmptyOutOp out) { return done((lowerEmptyOut(out), 0)); })
+      .Case([&](tile::OrderAdditionsOp op) { return done((lowerOrderAdditions(op), 0)); })
       .Case([&](pipe::AddOutOp out) { return done((lowerAddOut(out), 0)); })
       .Case([&](tile::CoversOp covers) { return done((lowerCovers(covers), 0)); })
       .Case([&](tile::DotOp dot) {

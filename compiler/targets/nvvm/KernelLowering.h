@@ -31,6 +31,7 @@
 #include "targets/common/KernelSignature.h"
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/ColumnWords.h"
+#include "targets/nvvm/Passes.h"
 #include "targets/nvvm/PtxInstructions.h"
 #include "tile/GradientOps.h"
 
@@ -191,6 +192,8 @@ private:
   void lowerReceive(pipe::ReceiveOp op);
   void lowerFirstItem(pipe::FirstItemOp op);
   void lowerNextItem(pipe::NextItemOp op);
+  /// The next number of the counter. `address` is where the number is if there is no counter.
+  mlir::Value takeItem(mlir::Value address);
   void lowerEndItems();
   void lowerEmptyOut(pipe::EmptyOutOp op);
   void lowerDrain(pipe::DrainOp op);
@@ -223,6 +226,27 @@ private:
   /// is the first row of a position.
   Values tensorCoordinates(mlir::Value view, mlir::Value block, mlir::Value column,
                            mlir::Value row);
+
+  // AddInOrder.cpp: warps that add for the consumers
+  /// The mailbox of a consumer.
+  mlir::Value mailboxOf(int64_t consumer);
+  /// The mailbox of this thread's warpgroup.
+  mlir::Value ownMailbox();
+  void initMailboxes();
+  /// Waits until the warpgroup's adder has read the last message, and what belongs to it.
+  void awaitAdder();
+  /// The warpgroup's first thread gives its adder a message.
+  void handOver(mlir::Value message);
+  void lowerOrderAdditions(tile::OrderAdditionsOp op);
+  void stopAdders();
+  void lowerAdder(int64_t consumer);
+  /// Whether the work item of the last block of keys comes first (tile.order_additions).
+  bool itemsDescend() {
+    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+    return schedule->addInTurn && !schedule->lastKeysFirst;
+  }
+  /// Whether adders add what consumers have summed.
+  bool hasAdders() { return kernel->hasAttr(mailboxOffsetAttr); }
 
   // TokenOrder.cpp: the work map where sequences lie one after the other
   /// The sequences' starts and the view of their tokens; nulls if the work map is the usual one.

@@ -162,6 +162,8 @@ void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
   int64_t share = isCut ? buffer.getColumns() / consumers : buffer.getColumns();
   ptx().fenceAsyncProxy();
   ptx().barrier(warpgroupBarrierId(), 128);
+  if (hasAdders())
+    return handOver(add(block.first, constant(1)));
   Value inGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
   Value isFirst =
       arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, inGroup, constant(0));

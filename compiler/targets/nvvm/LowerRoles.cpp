@@ -83,6 +83,8 @@ void KernelLowering::initChannels(pipe::RolesOp roles) {
         ptx().initBarrier(base, full + stages * barrierBytes, readers);
       }
   });
+  if (hasAdders())
+    initMailboxes();
   ptx().fenceBarrierInit();
 }
 
@@ -100,6 +102,17 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
+  // The finder is the second warp, and adders are those behind it. The other roles stand in the
+  // adders' else: otherwise ptxas keeps what they need in registers while an adder runs, and
+  // spills.
+  for (int64_t consumer = 0; hasAdders() && consumer < consumers; ++consumer) {
+    Value isAdder = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread,
+                                          constant(32 * (2 + consumer)));
+    auto adder = scf::IfOp::create(builder, loc, isAdder, /*withElseRegion=*/true);
+    builder.setInsertionPointToStart(adder.thenBlock());
+    lowerAdder(consumer);
+    builder.setInsertionPointToStart(adder.elseBlock());
+  }
   // The producer is one thread, and ptxas sees that it is one. For a whole warp ptxas would keep
   // the received numbers in each lane and copy in a loop over the lanes. The finder is the next
   // warp.
@@ -127,6 +140,8 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   if (failed(lowerBlock(op.getConsumers().front())))
     return failure();
   loc = outer;
+  if (hasAdders())
+    stopAdders();
   return success();
 }
 
@@ -357,12 +372,22 @@ void KernelLowering::lowerFirstItem(pipe::FirstItemOp op) {
   Value before = arith::SubIOp::create(builder, loc, item, blocks);
   Value address = add(sharedBase, constant(*op.getOffset()));
   onRoleThread([&] { ptx().storeShared(address, 0, before); });
-  values[op] = {item};
+  // If items wait for those with lower numbers, these must run already. A thread block may start
+  // late, when another launch has the multiprocessors. So the first items are counted, too.
+  values[op] = {hasAdders() ? takeItem(address) : item};
 }
 
 void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
+  Value taken = takeItem(add(sharedBase, constant(*op.getOffset())));
+  if (!hasAdders()) { // the first items went to the thread blocks by their numbers
+    Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
+    taken = add(taken, blocks);
+  }
+  values[op] = {taken};
+}
+
+Value KernelLowering::takeItem(Value address) {
   Value counter = slots[signature.counter()];
-  Value address = add(sharedBase, constant(*op.getOffset()));
   Value taken;
   if (role == Role::Warp) {
     Value isFirst =
@@ -377,8 +402,7 @@ void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
   } else {
     taken = ptx().countUp(counter, address);
   }
-  Value blocks = NVVM::GridDimXOp::create(builder, loc, builder.getI32Type());
-  values[op] = {add(taken, blocks)}; // the first items went to the thread blocks by their numbers
+  return taken;
 }
 
 void KernelLowering::lowerEndItems() {
@@ -449,6 +473,8 @@ void KernelLowering::lowerDrain(pipe::DrainOp op) {
   // One thread has started all copies; for the others this wait ends at once. There is no test,
   // because no branch may stand between products in flight.
   ptx().awaitTensorReads();
+  if (hasAdders())
+    awaitAdder();
   // If all consumers meet right behind it, they wait there.
   if (!isa_and_nonnull<pipe::BarrierOp>(op->getNextNode()))
     ptx().barrier(warpgroupBarrierId(), 128);

@@ -26,6 +26,10 @@ inline constexpr llvm::StringLiteral productsWaitAttr = "pipe.products_wait";
 /// memory: of an op that joins the rows of cut tiles, and of a tile.find_blocks.
 inline constexpr llvm::StringLiteral partsOffsetAttr = "pipe.parts_offset";
 inline constexpr llvm::StringLiteral finderOffsetAttr = "pipe.finder_offset";
+/// A kernel's attribute: where the mailboxes of its consumers begin, one after the other, if it
+/// adds in order (AddInOrder.cpp).
+inline constexpr llvm::StringLiteral mailboxOffsetAttr = "pipe.mailbox_offset";
+inline constexpr int64_t bytesOfMailbox = 64;
 
 /// Unit attributes of a kernel in a plan with several launches: another launch comes before one of
 /// its launches, or after one (pipe-overlap-launches).

@@ -74,6 +74,11 @@ struct PipePlaceBuffers : impl::PipePlaceBuffersBase<PipePlaceBuffers> {
       find->setAttr(finderOffsetAttr, builder.getI64IntegerAttr(end));
       end = llvm::alignTo(end + warps * 4 * BlockFinder::memoryWords, 16);
     });
+    getOperation().walk([&](tile::OrderAdditionsOp) {
+      end = llvm::alignTo(end, 16);
+      getOperation()->setAttr(mailboxOffsetAttr, builder.getI64IntegerAttr(end));
+      end += schedule->consumers * bytesOfMailbox;
+    });
     // The ops that join cut tiles use one place, one after the other.
     int64_t partsOffset = llvm::alignTo(end, 16);
     getOperation().walk([&](Operation *op) {

@@ -18,6 +18,19 @@ namespace tesela::nvvm {
 
 using Values = llvm::SmallVector<mlir::Value>;
 
+/// What the adder of one consumer adds, and where (AddInOrder.cpp).
+struct AdderPlace {
+  mlir::Value source;        ///< the address of the consumer's sums in shared memory
+  mlir::Value limit;         ///< rows from here on do not exist
+  int64_t bytes = 0;         ///< of the sums of a block of queries
+  int64_t rowBytes = 0;      ///< from a row of a head's sums to the next, in the workspace
+  int64_t sumsOffset = 0;    ///< of the consumer's first column
+  int64_t rowOffset = 0;     ///< of the consumer's first row in a block
+  int64_t wordOffset = 0;    ///< of the consumer's word in the words of a block of keys
+  int64_t bytesOfTurn = 0;   ///< from the words of a turn to those of the turn before it
+  bool rowsDecrease = false; ///< whether the last block of queries runs first
+};
+
 class PtxInstructions {
 public:
   PtxInstructions(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
@@ -73,6 +86,16 @@ public:
   Values loadShared16Bytes(mlir::Value address, int64_t offset);
   /// The same for four i32.
   void storeSharedWords(mlir::Value address, int64_t offset, mlir::ValueRange x);
+  // Mailboxes (AddInOrder.cpp).
+  /// Stores an address of global memory, 8 bytes.
+  void storeSharedAddress(mlir::Value base, int64_t offset, mlir::Value pointer);
+  /// Waits until the word at `address` is 0.
+  void awaitZero(mlir::Value address);
+  /// If `leaves` (i1), this thread stores `message` and arrives at the barrier `barrier` bytes
+  /// behind the mailbox's start.
+  void leaveMessage(mlir::Value mailbox, mlir::Value message, int64_t barrier, mlir::Value leaves);
+  /// The program of an adder: serves the messages of one consumer until there are no more items.
+  void serveMailbox(mlir::Value mailbox, const AdderPlace &to);
   // Barriers in shared memory (9.7.13 mbarrier), 8 bytes each.
   void initBarrier(mlir::Value address, int64_t offset, int64_t arrivals);
   /// Makes the barriers' initial state visible to the tensor copies.

@@ -557,3 +557,19 @@ tile.kernel @k(%none: i1) {
     tile.leave if %none
   }
 }
+
+// -----
+
+tile.kernel @turns_of_numbers(workspace %turns: !tile.view<[B, H, Sk], i32>) {
+  %keys = tile.work : !tile.block<key, 128>
+  // expected-error @+1 {{expected turns [batch, head, position] of f32, got '!tile.view<[B, H, Sk], i32>'}}
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], i32>[!tile.block<key, 128>]
+}
+
+// -----
+
+tile.kernel @turns_of_queries(workspace %turns: !tile.view<[B, H, Sk], f32>) {
+  %rows = tile.work : !tile.block<query, 128>
+  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 128>'}}
+  tile.order_additions by %turns[%rows] : !tile.view<[B, H, Sk], f32>[!tile.block<query, 128>]
+}

@@ -155,3 +155,30 @@ tile.kernel @loads_what_it_stores(%x: !tile.view<[B, H, Sq, 64], f32>) attribute
     tile.store %X, %x[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
   }
 }
+
+// -----
+
+tile.kernel @turns_without_roles(workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 64, block_n = 64, stages = 1, warps = 4, q_in_registers = false>} {
+  %keys = tile.work : !tile.block<key, 128>
+  // expected-error @+1 {{expected a schedule with 1 or 2 consumers and persistent = true; leave add_in_turn out}}
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+}
+
+// -----
+
+tile.kernel @turns_with_a_search(workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
+  %keys = tile.work : !tile.block<key, 128>
+  // expected-error @+1 {{expected a kernel that knows its blocks without a search (tile.find_blocks), got one that searches; leave add_in_turn out}}
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+  %none = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %found, %count = tile.find_blocks from %none to %one : !tile.found_blocks<64, query> one {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %one : i32
+    tile.yield %keeps, %keeps : i1, i1
+  } many {
+  ^bb0(%first: i32, %last: i32):
+    %keeps = arith.cmpi sle, %first, %one : i32
+    tile.yield %keeps, %keeps : i1, i1
+  }
+}
