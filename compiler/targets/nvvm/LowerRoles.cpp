@@ -102,9 +102,7 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
   builder.setInsertionPointToStart(branch.thenBlock());
   ptx().setRegisters(op.getProducerRegisters(), /*increase=*/false);
-  // The finder is the second warp, and adders are those behind it. The other roles stand in the
-  // adders' else: otherwise ptxas keeps what they need in registers while an adder runs, and
-  // spills.
+  // The finder is the second warp, and adders are those behind it.
   for (int64_t consumer = 0; hasAdders() && consumer < consumers; ++consumer) {
     Value isAdder = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, thread,
                                           constant(32 * (2 + consumer)));
