@@ -32,9 +32,8 @@ struct Attempt {
 /// - `backward_fast` is `backward_fused` if its tiles fit, and `backward` otherwise. On a chip with
 ///   warpgroup products both have roles, unless the schedule says otherwise. On the host it is
 ///   `backward_in_parts`, in which no two threads add to the same sum.
-/// - `backward` is `backward_fused` with additions in turn if that has roles, its tiles fit, it
-/// does
-///   not search for its blocks, and the launch is not known to be short
+/// - `backward` is `backward_fused` with additions in turn if that has roles, its tiles fit, its
+///   kernel does not search for blocks, and the launch is not known to be short
 ///   (docs/log/2026-12-01-additions-in-turn.md). A schedule that names blocks must name
 ///   add_in_turn, too: the templates need different blocks.
 /// - Gradients have two consumers on a chip with warpgroup products. They were 1.0 to 1.7 times as

@@ -36,6 +36,16 @@ inline int64_t bytesOfShare(BufferType sums, int64_t consumers) {
   return sums.getRows() * sums.getColumns() * sums.getElementBytes() / consumers;
 }
 
+/// Whether each of `consumers` warpgroups adds its own columns of `sums`, instead of its own rows.
+inline bool isSharedByColumns(BufferType sums, int64_t consumers) {
+  return sums.getRows() < rowsOfShare * consumers;
+}
+
+/// The columns of `sums` that each of `consumers` warpgroups adds.
+inline int64_t columnsOfShare(BufferType sums, int64_t consumers) {
+  return isSharedByColumns(sums, consumers) ? sums.getColumns() / consumers : sums.getColumns();
+}
+
 /// Whether `buffer` has one stage for each of `consumers` warpgroups, and each stage has room for
 /// the rows that a warpgroup has of a tile of `rows` rows.
 inline bool isByShares(BufferType buffer, int64_t rows, int64_t consumers) {

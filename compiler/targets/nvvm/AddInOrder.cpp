@@ -76,17 +76,14 @@ void KernelLowering::initMailboxes() {
 void KernelLowering::awaitAdder() { ptx().awaitZero(ownMailbox()); }
 
 void KernelLowering::handOver(Value message) {
-  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq,
-                                        arith::AndIOp::create(builder, loc, thread, constant(127)),
-                                        constant(0));
-  ptx().leaveMessage(ownMailbox(), message, barrierPart, isFirst);
+  ptx().leaveMessage(ownMailbox(), message, barrierPart, isFirstOfWarpgroup());
 }
 
-/// The workspace to which the kernel adds in order.
-static Value sumsOf(tile::KernelOp kernel) {
-  Value sums;
-  kernel.walk([&](pipe::AddOutOp addition) { sums = addition.getView(); });
-  return sums;
+/// An addition of the kernel. All of them add the same buffer to the same workspace.
+static pipe::AddOutOp additionOf(tile::KernelOp kernel) {
+  pipe::AddOutOp addition;
+  kernel.walk([&](pipe::AddOutOp op) { addition = op; });
+  return addition;
 }
 
 void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
@@ -99,7 +96,7 @@ void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
       arith::DivUIOp::create(builder, loc, before, constant(op.getKeys().getType().getRows()));
   Value word = rowAddress(op.getTurns(), own, constant(0));
   own.first = constant(0);
-  Value sums = blockAddress(sumsOf(kernel), own, f32);
+  Value sums = blockAddress(additionOf(kernel).getView(), own, f32);
   awaitAdder();
   onFirstOfWarpgroup([&] {
     ptx().storeSharedAddress(ownMailbox(), wordPart, word);
@@ -117,14 +114,13 @@ void KernelLowering::stopAdders() {
 
 void KernelLowering::lowerAdder(int64_t consumer) {
   tile::OrderAdditionsOp order;
-  pipe::AddOutOp addition;
   kernel.walk([&](tile::OrderAdditionsOp op) { order = op; });
-  kernel.walk([&](pipe::AddOutOp op) { addition = op; });
+  pipe::AddOutOp addition = additionOf(kernel);
   auto buffer = addition.getBuffer().getType();
   int64_t columns = *addition.getView().getType().getStaticExtent(3);
   // As in lowerAddOut: a consumer has its own rows, or its own columns of the same rows.
-  bool isCut = buffer.getRows() < pipe::rowsOfShare * consumers;
-  int64_t ownColumns = isCut ? buffer.getColumns() / consumers : buffer.getColumns();
+  bool isCut = pipe::isSharedByColumns(buffer, consumers);
+  int64_t ownColumns = pipe::columnsOfShare(buffer, consumers);
   int64_t firstColumn = isCut ? consumer * ownColumns : 0;
   int64_t count = std::clamp<int64_t>(columns - firstColumn, 0, ownColumns);
   AdderPlace place;

@@ -209,6 +209,8 @@ private:
   void onLaneZero(llvm::function_ref<void()> body);
   /// Writes `body` for the one thread of the finder or the producer that copies and sends.
   void onRoleThread(llvm::function_ref<void()> body);
+  /// Whether this is the first thread of a warpgroup of consumers.
+  mlir::Value isFirstOfWarpgroup();
   /// Writes `body` for one thread of a warpgroup of consumers.
   void onFirstOfWarpgroup(llvm::function_ref<void()> body);
   void initChannels(pipe::RolesOp roles);

@@ -157,16 +157,13 @@ void KernelLowering::lowerFragmentWrite(pipe::WriteOp op) {
 void KernelLowering::lowerAddOut(pipe::AddOutOp op) {
   auto buffer = op.getBuffer().getType();
   BlockCoordinates block = blockOf(op.getBlock());
-  int64_t columns = columnsOf(op.getView()), rows = buffer.getRows();
-  bool isCut = rows < pieceRows * consumers; // each warpgroup has its own columns
-  int64_t share = isCut ? buffer.getColumns() / consumers : buffer.getColumns();
+  int64_t columns = columnsOf(op.getView()), share = pipe::columnsOfShare(buffer, consumers);
+  bool isCut = pipe::isSharedByColumns(buffer, consumers);
   ptx().fenceAsyncProxy();
   ptx().barrier(warpgroupBarrierId(), 128);
   if (hasAdders())
     return handOver(add(block.first, constant(1)));
-  Value inGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
-  Value isFirst =
-      arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, inGroup, constant(0));
+  Value isFirst = isFirstOfWarpgroup();
   Value row = block.first, source = valueOf(op.getBuffer()), count = constant(columns);
   Value firstColumn = constant(0);
   if (isCut) {

@@ -430,9 +430,16 @@ void KernelLowering::lowerOpenTurns() {
             [&] { ptx().arriveAtBarrier(turnBarrierId(warpgroup), turnThreads); });
 }
 
-void KernelLowering::onFirstOfWarpgroup(llvm::function_ref<void()> body) {
+Value KernelLowering::isFirstOfWarpgroup() {
   Value threadOfGroup = arith::AndIOp::create(builder, loc, thread, constant(127));
-  whereZero(builder, loc, threadOfGroup, body);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, threadOfGroup, constant(0));
+}
+
+void KernelLowering::onFirstOfWarpgroup(llvm::function_ref<void()> body) {
+  auto branch = scf::IfOp::create(builder, loc, isFirstOfWarpgroup(), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  body();
 }
 
 /// If the block has an end of its own, nothing is stored where it is empty. Such a block has all

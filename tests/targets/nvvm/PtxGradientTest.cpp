@@ -95,21 +95,15 @@ TEST(PtxWithRoles, AddersOrderTheirAdditions) {
     KernelSpecification specification = specificationOf(causal, headDim, ElementType::bf16, 90);
     specification.algorithm = backwardAlgorithm;
     std::string code = compiled(specification).code;
-    auto count = [](const std::string &text, const std::string &part) {
-      int found = 0;
-      for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-        ++found;
-      return found;
-    };
     const std::string addition = "cp.reduce.async.bulk";
-    EXPECT_EQ(count(code, addition), 2) << headDim;
+    EXPECT_EQ(occurrences(code, addition), 2) << headDim;
     for (size_t at = code.find(addition); at != std::string::npos;
          at = code.find(addition, at + 1)) {
       // In front of it the turn is awaited, behind it the turn is passed on.
       std::string before = code.substr(code.rfind("\nTURN:", at), at - code.rfind("\nTURN:", at)),
                   after = code.substr(at, code.find("\nITEM:", at) - at);
       EXPECT_LT(before.find("ld.acquire.gpu"), before.find("fence.proxy.async.global"));
-      EXPECT_EQ(count(before, "fence.proxy.async.global"), 1);
+      EXPECT_EQ(occurrences(before, "fence.proxy.async.global"), 1);
       size_t complete = after.find("cp.async.bulk.wait_group 0"),
              fence = after.find("fence.proxy.async.global"), passed = after.find("st.release.gpu");
       EXPECT_LT(complete, fence);
