@@ -70,8 +70,8 @@ def Tile_OrderAdditionsOp : Tile_Op<"order_additions", [MemoryEffects<[MemRead, 
     Work items start in the order in which they add if a counter deals them out, and a work item waits only for earlier ones. So the wait ends, however
     many of them run at the same time.
 
-    A work item takes its blocks of queries in ascending order, or with `last_keys_first` in descending order. In both cases a work item under a
-    causal mask begins where the one before it has already been, or will be soon.
+    A work item takes its blocks of queries in ascending order, or with `last_keys_first` in descending order. By default the work
+    item before comes first to each block of queries under a causal mask, so hardly any work item waits.
 
     `turns` holds these numbers: 32-bit words, in the first words of the rows of each block of keys. An earlier kernel sets them to 0.
 
