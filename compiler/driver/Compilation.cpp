@@ -198,6 +198,7 @@ Status Compilation::bind() {
         passes.addPass(createTileInlineVariant(inlining));
         passes.nest<tile::KernelOp>().addPass(createTileLowerDropout({specification.dropout}));
         passes.nest<tile::KernelOp>().addPass(createTileKeyRanges());
+        passes.nest<tile::KernelOp>().addPass(createTileOrderItems());
         if (mayOwnTiles(specification, gradients))
           passes.nest<tile::KernelOp>().addPass(createTileOwnTiles(
               {llvm::any_of(gradients, [](auto &each) { return each.sumsBatches; }),

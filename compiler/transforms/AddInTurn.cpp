@@ -67,7 +67,11 @@ FailureOr<tile::BlockType> orderAdditions(tile::KernelOp kernel, tile::Accumulat
   auto at = tile::CoordinatesOp::create(emit.builder, emit.loc, loop.getRows());
   Value own = tile::BlockOp::create(emit.builder, emit.loc, keys, at.getFirst(), /*batch=*/Value(),
                                     head, loop.getRows());
-  tile::OrderAdditionsOp::create(emit.builder, emit.loc, turns, own);
+  auto work = loop.getRows().getDefiningOp<tile::WorkOp>();
+  Value part;
+  if (work && work.getDealt())
+    part = tile::WorkPartOp::create(emit.builder, emit.loc, emit.builder.getI32Type(), work);
+  tile::OrderAdditionsOp::create(emit.builder, emit.loc, turns, own, part);
   return keys;
 }
 

@@ -49,9 +49,9 @@ public:
       runs.push_back(blocksOf(loop.getRuns()[i], loop.getRuns()[i + 1]));
     prepareDrops();
     if (runs.size() == 1) {
-      Value ends = endsOf(runs[0]);
+      Order order = orderOf(runs[0]);
       emitLoop(runs[0].first, runs[0].end, [&](OpBuilder &inner, Value number) {
-        Value index = inOrder(inner, number, ends);
+        Value index = inOrder(inner, number, order);
         return std::pair(index, isPartial(inner, index));
       });
       return;
@@ -65,9 +65,9 @@ public:
       offsets.push_back(subtract(run.first, count));
       count = add(count, subtract(run.end, run.first));
     }
-    Value ends = endsOf({zero, count});
+    Order order = orderOf({zero, count});
     emitLoop(zero, count, [&](OpBuilder &inner, Value iteration) {
-      Value number = inOrder(inner, iteration, ends), offset = offsets[0];
+      Value number = inOrder(inner, iteration, order), offset = offsets[0];
       for (unsigned i = 1; i < starts.size(); ++i) {
         Value isFarther =
             arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::sge, number, starts[i]);
@@ -87,20 +87,46 @@ private:
   Value subtract(Value a, Value b) { return arith::SubIOp::create(builder, loc, a, b); }
   Value max(Value a, Value b) { return arith::MaxSIOp::create(builder, loc, a, b); }
 
-  /// first + last, if the last block runs first; null otherwise. An empty interval counts as its
-  /// first block only: pipe-overlap-products runs one iteration of an empty loop, too, and the mask
-  /// of that iteration keeps nothing.
-  Value endsOf(BlockInterval blocks) {
-    tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
-    if (!schedule || !schedule->lastKeysFirst)
-      return Value();
-    Value end = max(blocks.end, add(blocks.first, one));
-    return subtract(add(blocks.first, end), one);
+  /// Whether the work item runs its last block first (i1), if it has a choice; null: it has none.
+  Value isAtEnd() {
+    auto work = loop.getRows().getDefiningOp<tile::WorkOp>();
+    if (!work || work.getOrder() != tile::ItemOrder::LastKeysFirstButAtEnd)
+      return {};
+    Value part;
+    if (work.getDealt())
+      part = tile::WorkPartOp::create(builder, loc, builder.getI32Type(), work);
+    return tile::AtEndOp::create(builder, loc, builder.getI1Type(), work, part);
   }
 
-  /// The block of iteration `number`. `ends` is the result of endsOf.
-  Value inOrder(OpBuilder &inner, Value number, Value ends) {
-    return ends ? Value(arith::SubIOp::create(inner, loc, ends, number)) : number;
+  /// How the number of a block follows from that of an iteration: `sum` - number, or with a choice
+  /// (number ^ `flips`) + `sum`. Without a sum they are equal.
+  struct Order {
+    Value sum, flips;
+  };
+
+  /// Backward the block is first + last - number, which is ~number + first + end. An empty interval
+  /// counts as its first block only: pipe-overlap-products runs one iteration of an empty loop,
+  /// too, and the mask of that iteration keeps nothing.
+  Order orderOf(BlockInterval blocks) {
+    tile::ScheduleAttr schedule = loop->getParentOfType<tile::KernelOp>().getScheduleAttr();
+    Value mayTurn = isAtEnd();
+    bool isBackward = schedule && schedule->lastKeysFirst;
+    if (!isBackward && !mayTurn)
+      return {};
+    Value sum = add(blocks.first, max(blocks.end, add(blocks.first, one)));
+    if (isBackward)
+      return {subtract(sum, one), Value()};
+    return {arith::SelectOp::create(builder, loc, mayTurn, sum, zero),
+            arith::ExtSIOp::create(builder, loc, builder.getI32Type(), mayTurn)};
+  }
+
+  Value inOrder(OpBuilder &inner, Value number, const Order &order) {
+    if (!order.sum)
+      return number;
+    if (!order.flips)
+      return arith::SubIOp::create(inner, loc, order.sum, number);
+    Value flipped = arith::XOrIOp::create(inner, loc, number, order.flips);
+    return arith::AddIOp::create(inner, loc, flipped, order.sum);
   }
 
   /// ⌈columns / positions⌉, without overflow of i32.

@@ -246,12 +246,38 @@ def TileAddInTurn : Pass<"tile-add-in-turn", "::mlir::ModuleOp"> {
     tile.kernel @keys(workspace %sum, workspace %turns) {
       %keys = tile.work
       %own = tile.block %first_key head %head of %keys
-      tile.order_additions by %turns[%own]
+      tile.order_additions by %turns[%own] part %part
       tile.blocks … // as before
     }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
+}
+
+def TileOrderItems : Pass<"tile-order-items", "::tesela::tile::KernelOp"> {
+  let summary = "choose the order of work items that add in turn";
+  let description = [{
+    Work items that add in a fixed order (`tile.order_additions`) start in that order. The pass chooses it for the `tile.work`:
+
+    | | order |
+    |---|---|
+    | the schedule has `last_keys_first` | `first_keys_first` |
+    | the first blocks of keys have the most queries: there is one run, it ends at the same query for all blocks of keys, and its first query depends on the block | `last_keys_first_but_at_end` |
+    | otherwise | `last_keys_first` |
+
+    Under a causal mask a work item begins at its diagonal. If the last keys come first, the work item before begins at later queries, and adds to each
+    block of queries first. So hardly any work item waits. But then the longest work items start last, and at the end of a launch some multiprocessors have
+    nothing to do. So in the last group of heads both orders are turned around: the first keys and the last queries come first.
+
+    ```mlir
+    // before
+    %keys = tile.work : !tile.block<key, 128>
+    tile.order_additions by %turns[%own] …
+    // after
+    %keys = tile.work order last_keys_first_but_at_end : !tile.block<key, 128>
+    tile.order_additions by %turns[%own] …
+    ```
+  }];
 }
 
 def TileInlineVariant : Pass<"tile-inline-variant", "::mlir::ModuleOp"> {

@@ -10,6 +10,13 @@
 #ifndef TESELA_TILE_BLOCK_OPS
 #define TESELA_TILE_BLOCK_OPS
 
+def Tile_ItemOrder : I32EnumAttr<"ItemOrder", "which blocks of keys of a group of heads come first", [
+    I32EnumAttrCase<"FirstKeysFirst", 0, "first_keys_first">,
+    I32EnumAttrCase<"LastKeysFirst", 1, "last_keys_first">,
+    I32EnumAttrCase<"LastKeysFirstButAtEnd", 2, "last_keys_first_but_at_end">]> {
+  let cppNamespace = "::tesela::tile";
+}
+
 def Tile_WorkOp : Tile_Op<"work", [Pure]> {
   let summary = "the work map: this work item's block of queries, or of keys";
   let description = [{
@@ -20,7 +27,15 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
 
     If the block is of keys, a work item is a batch, a key/value head and a block of its keys, with all
     query heads of that head. Key/value heads are grouped by the number of queries (`group_keys` again). In a
-    group the first keys come first (with a causal mask they have the most queries).
+    group the first keys come first (with a causal mask they have the most queries). `tile-order-items` may choose another `order`:
+
+    | order | |
+    |---|---|
+    | `first_keys_first` | the default |
+    | `last_keys_first` | the last block of keys comes first |
+    | `last_keys_first_but_at_end` | the last block of keys comes first; but in the last group the first block comes first, and its items take the last block of queries first |
+
+    Here the heads that are left over behind whole groups are a group of their own if they are at least half a group. Otherwise they belong to the group before them.
 
     With `dealt to workers` the query heads of a key/value head are dealt to P work items (`tile.head_parts`), and `tile.work_part` gives the number of
     a work item's part. With `joined` the work items are those of a kernel that joins the results of these parts: again blocks
@@ -33,15 +48,17 @@ def Tile_WorkOp : Tile_Op<"work", [Pure]> {
     %rows = tile.work : !tile.block<query, 64>
     %item = tile.work dealt to 528 : !tile.block<key, 128>
     %keys = tile.work dealt to 528 joined : !tile.block<key, 128>
+    %late = tile.work order last_keys_first : !tile.block<key, 128>
     ```
   }];
-  let arguments = (ins Optional<I32>:$item, OptionalAttr<AnyAttr>:$workers, UnitAttr:$joined);
+  let arguments = (ins Optional<I32>:$item, OptionalAttr<AnyAttr>:$workers, UnitAttr:$joined,
+                       DefaultValuedAttr<Tile_ItemOrder, "::tesela::tile::ItemOrder::FirstKeysFirst">:$order);
   let results = (outs Tile_BlockType:$block);
-  let builders = [OpBuilder<(ins "::mlir::Type":$block, "::mlir::Value":$item, "::mlir::Attribute":$workers), [{
-    build($_builder, $_state, block, item, workers, /*joined=*/false);
+  let builders = [OpBuilder<(ins "::mlir::Type":$block, "::mlir::Value":$item, "::mlir::Attribute":$workers, "ItemOrder":$order), [{
+    build($_builder, $_state, block, item, workers, /*joined=*/false, order);
   }]>];
   let assemblyFormat = [{
-    (`item` $item^)? (`dealt` `to` custom<Extent>($workers)^)? (`joined` $joined^)? attr-dict `:` type($block)
+    (`item` $item^)? (`dealt` `to` custom<Extent>($workers)^)? (`joined` $joined^)? (`order` $order^)? attr-dict `:` type($block)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -60,6 +77,20 @@ def Tile_WorkPartOp : Tile_Op<"work_part", [Pure]> {
   let arguments = (ins Tile_BlockType:$keys);
   let results = (outs I32:$part);
   let assemblyFormat = "`of` $keys attr-dict `:` type($keys)";
+  let hasVerifier = 1;
+}
+
+def Tile_AtEndOp : Tile_Op<"at_end", [Pure]> {
+  let summary = "whether a work item's head is in the last group of heads";
+  let description = [{
+    `keys` is the work item's block of keys, and `part` its part, if the query heads are dealt to parts. The groups are those of a `tile.work` with
+    `order last_keys_first_but_at_end`.
+
+    Example: `%at_end = tile.at_end of %keys part %part : !tile.block<key, 128>`
+  }];
+  let arguments = (ins Tile_BlockType:$keys, Optional<I32>:$part);
+  let results = (outs I1:$atEnd);
+  let assemblyFormat = "`of` $keys (`part` $part^)? attr-dict `:` type($keys)";
   let hasVerifier = 1;
 }
 
@@ -278,7 +309,7 @@ def Tile_BlocksOp : Tile_Op<"blocks", [
     DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
   let summary = "the loop over the blocks of keys that a block of queries needs, or the transpose";
   let description = [{
-    The body runs once for each block of keys that a block of queries needs, in the order of the schedule (`last_keys_first`). It gets the block,
+    The body runs once for each block of keys that a block of queries needs, in the order of the schedule (`last_keys_first`) and of `tile.work`. It gets the block,
     whether the block is *partial* (i1: some pair in it may be masked; false is a proof that no pair
     is), and the carried values. Which blocks run, and which are partial:
 

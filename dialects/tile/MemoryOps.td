@@ -60,25 +60,23 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [MemoryEffects<[MemRead, MemWrite]
 def Tile_OrderAdditionsOp : Tile_Op<"order_additions", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the work item adds to shared sums in its turn, from here to the next such op";
   let description = [{
-    Several work items add to the same rows of a head (`tile.accumulate`). With this op they do so one after the other, in descending order
-    of their blocks of keys (with `last_keys_first` in the schedule: in ascending order). So each launch adds in the same order, and the sums have the same bits. `keys` is the work item's block of keys, with the
-    query head of the sums.
+    Several work items add to the same rows of a head (`tile.accumulate`). With this op they do so one after the other, in the order in which
+    `tile.work` numbers their blocks of keys. So each launch adds in the same order, and the sums have the same bits. `keys` is the work item's block of keys, with the
+    query head of the sums. `part` is the work item's part, if the query heads are dealt to parts (`tile.work_part`).
 
     Before a work item adds to a block of queries, it waits until the work item before it has added to that block, or has passed it. A work item takes
     its blocks of queries in one order. So one number tells how far it is, and no work item needs to know which blocks of queries another one has.
 
-    Work items start in the order in which they add if a counter deals them out, and a work item waits only for earlier ones. So the wait ends, however
-    many of them run at the same time.
+    Work items start in the order in which they add, and a work item waits only for earlier ones. So the wait ends, however many of them run at the
+    same time.
 
-    A work item takes its blocks of queries in ascending order, or with `last_keys_first` in descending order. By default the work
-    item before comes first to each block of queries under a causal mask, so hardly any work item waits.
+    `turns` holds these numbers: 32-bit words, in the first words of the rows of each block of keys. The last row of the first block counts work
+    items, where a launch has no counter. An earlier kernel sets all of them to 0.
 
-    `turns` holds these numbers: 32-bit words, in the first words of the rows of each block of keys. An earlier kernel sets them to 0.
-
-    Example: `tile.order_additions by %turns[%keys] : !tile.view<[B, H, (Sk ceildiv 128) * 128], f32>[!tile.block<key, 128>]`
+    Example: `tile.order_additions by %turns[%keys] part %part : !tile.view<[B, H, (Sk ceildiv 128) * 128], f32>[!tile.block<key, 128>]`
   }];
-  let arguments = (ins Tile_ViewType:$turns, Tile_BlockType:$keys);
-  let assemblyFormat = "`by` $turns `[` $keys `]` attr-dict `:` type($turns) `[` type($keys) `]`";
+  let arguments = (ins Tile_ViewType:$turns, Tile_BlockType:$keys, Optional<I32>:$part);
+  let assemblyFormat = "`by` $turns `[` $keys `]` (`part` $part^)? attr-dict `:` type($turns) `[` type($keys) `]`";
   let hasVerifier = 1;
 }
 

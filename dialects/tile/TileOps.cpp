@@ -106,6 +106,9 @@ LogicalResult WorkOp::verify() {
   if (getJoined() && !getWorkersAttr())
     return emitOpError() << "expected `dealt to` before `joined`, got none: say among how many "
                             "workers the joined parts were dealt";
+  if (getOrder() != ItemOrder::FirstKeysFirst && getBlock().getType().getAxis() != Axis::Key)
+    return emitOpError() << "expected a block of keys with an order of keys, got "
+                         << getBlock().getType() << "; leave out `order`";
   return verifyDealt(*this, getBlock().getType(), getWorkersAttr());
 }
 
@@ -115,6 +118,12 @@ LogicalResult WorkPartOp::verify() {
     return success();
   return emitOpError() << "expected the block of a tile.work `dealt to` workers, got "
                        << (work ? "a tile.work without parts" : "another block");
+}
+
+LogicalResult AtEndOp::verify() {
+  if (getKeys().getType().getAxis() == Axis::Key)
+    return success();
+  return emitOpError() << "expected a block of keys, got " << getKeys().getType();
 }
 
 LogicalResult WorkItemsOp::verify() {

@@ -90,7 +90,8 @@ protected:
   /// Compiles and launches `algorithm`, and checks dq, dk and dv. `hasDlse`: pass a gradient of
   /// lse.
   void expectGradients(const std::string &algorithm, const std::string &schedule, bool hasDlse,
-                       int keys = Sk, int batches = B);
+                       int keys = Sk, int batches = B,
+                       const std::vector<std::string> &bindings = {});
   /// Compiles kernels with dropout from now on.
   void dropPairs();
   /// Computes o and lse from q, k and v.
@@ -201,13 +202,14 @@ void Algorithms::expectForward() {
 }
 
 void Algorithms::expectGradients(const std::string &algorithm, const std::string &schedule,
-                                 bool hasDlse, int keys, int batches) {
+                                 bool hasDlse, int keys, int batches,
+                                 const std::vector<std::string> &bindings) {
   Tensors tensors(*context, place.type, D, keys, batches);
   tensors.randomize();
   if (hasDlse)
     tensors.dlse.randomize(5);
   attend(tensors);
-  std::optional<Kernel> kernel = compile(algorithm, variant.text, {}, schedule);
+  std::optional<Kernel> kernel = compile(algorithm, variant.text, bindings, schedule);
   ASSERT_TRUE(kernel);
   Gradients reference;
   for (bool base : {false, true})
@@ -295,6 +297,18 @@ TEST_P(ManyItems, BackwardWithTheFirstKeysFirst) {
   expectGradients("backward", "last_keys_first = true", /*hasDlse=*/false, Sk, batches);
 }
 
+// Work items with all query heads of a key/value head, which add in turn to one head after another.
+TEST_P(ManyItems, BackwardOfSharedHeads) {
+  expectGradients("backward", place.schedule, /*hasDlse=*/false, Sk, batches, {"workers=1"});
+}
+
+// Nine blocks of keys of a head add one after another, and some have no query.
+TEST_P(ManyItems, BackwardOfManyBlocks) {
+  constexpr int keys = 1100, few = 6;
+  for (const char *order : {"", "last_keys_first = true"})
+    expectGradients("backward", order, /*hasDlse=*/false, keys, few);
+}
+
 TEST_P(ManyItems, BackwardFused) {
   std::string schedule = place.dim > 64 ? "consumers = 2" : "consumers = 2, block_n = 128";
   expectGradients("backward_fused", schedule, /*hasDlse=*/false, Sk, batches);
@@ -365,9 +379,14 @@ TEST_P(UnevenHeads, BackwardFusedOfManyItems) {
   expectGradients("backward_fused", place.schedule, /*hasDlse=*/false, Sk, batches);
 }
 
+TEST_P(UnevenHeads, Backward) {
+  expectGradients("backward", place.schedule, /*hasDlse=*/false, Sk, batches);
+}
+
 TEST_P(UnevenHeads, Dropout) {
   dropPairs();
   expectGradients("backward_fused", place.schedule, /*hasDlse=*/false);
+  expectGradients("backward", place.schedule, /*hasDlse=*/false);
 }
 
 class WideHeads : public Algorithms {};

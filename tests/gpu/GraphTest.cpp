@@ -257,6 +257,78 @@ TEST_F(Graph, MoreInstancesThanCounters) {
   EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
 }
 
+// Work items of gradients that add in turn wait for one another. Where a launch has no counter, its
+// workspace counts them. So two such launches at once end, and add in the same order as others.
+TEST_F(Graph, GradientsWithoutCounters) {
+  constexpr int launches = 2, rounds = 100;
+  KernelOptions options = optionsOf("causal");
+  Result<Kernel> attention = context->compile(options);
+  ASSERT_TRUE(attention.ok()) << attention.error().message();
+  options.algorithm = "backward";
+  Result<Kernel> kernel = context->compile(options);
+  ASSERT_TRUE(kernel.ok()) << kernel.error().message();
+  ForwardShape large = shape;
+  large.Sq = large.Sk = 2500;
+  large.H = 16;
+  ForwardCase problem(*context, optionsOf("causal"), large);
+  problem.check(*attention);
+
+  struct Results {
+    TestTensor dq, dk, dv;
+    Buffer workspace;
+    void *last = nullptr; ///< an instance without a counter
+  };
+  std::vector<Results> results;
+  auto argumentsOf = [&](Results &of) {
+    LaunchArguments arguments = problem.deviceArguments();
+    arguments.tensors = {{"do", problem.o.device()},
+                         {"dq", of.dq.device()},
+                         {"dk", of.dk.device()},
+                         {"dv", of.dv.device()}};
+    arguments.workspace = {of.workspace.data(), of.workspace.size()};
+    return arguments;
+  };
+  auto poisonAll = [](Results &of) {
+    for (TestTensor *tensor : {&of.dq, &of.dk, &of.dv})
+      EXPECT_TRUE(tensor->poison().ok());
+  };
+  auto allBits = [](Results &of) { return bitsOf(of.dq) + bitsOf(of.dk) + bitsOf(of.dv); };
+  for (int launch = 0; launch < launches; ++launch) {
+    Results &of = results.emplace_back(Results{TestTensor(*context, problem.q.host()),
+                                               TestTensor(*context, problem.k.host()),
+                                               TestTensor(*context, problem.v.host()), Buffer()});
+    Result<size_t> bytes = kernel->workspaceBytes(argumentsOf(of));
+    ASSERT_TRUE(bytes.ok()) << bytes.error().message();
+    Result<Buffer> workspace = context->allocate(*bytes);
+    ASSERT_TRUE(workspace.ok()) << workspace.error().message();
+    of.workspace = std::move(*workspace);
+  }
+  poisonAll(results[0]);
+  ASSERT_TRUE(kernel->launch(argumentsOf(results[0]), streams[0]).ok());
+  synchronize();
+  const std::string eager = allBits(results[0]);
+  for (Results &of : results) {
+    void *graph = capture(global, [&] { return kernel->launch(argumentsOf(of), streams[0]); });
+    if (HasFailure())
+      return;
+    for (int i = 0; i < CounterTable::entries + 1; ++i) {
+      of.last = instantiate(graph);
+      replay(of.last, 0);
+    }
+    synchronize();
+    EXPECT_EQ(driver->cuGraphDestroy(graph), 0);
+  }
+  for (int round = 0; round < rounds; ++round) {
+    for (Results &of : results)
+      poisonAll(of);
+    for (int launch = 0; launch < launches; ++launch)
+      replay(results[launch].last, launch);
+    synchronize();
+    for (Results &of : results)
+      ASSERT_EQ(allBits(of), eager) << "round " << round;
+  }
+}
+
 // Counters and workspaces are given back when the graph and its last instance are destroyed.
 TEST_F(Graph, GraphsGiveBackWhatTheyHad) {
   KernelOptions options = optionsOf("documents");

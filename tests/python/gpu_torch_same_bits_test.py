@@ -39,6 +39,8 @@ class Case(NamedTuple):
     head_dim: int
     parameters: Callable[[], dict[str, Any]] = dict
     trained: Sequence[str] = ()
+    shape: dict[str, int] = {}
+    dropout_p: float = 0
 
 
 def _numbers(*shape: int) -> Tensor:
@@ -50,10 +52,18 @@ def _documents() -> dict[str, Any]:
     return {"id": torch.stack([ids // 130, ids // 300])}
 
 
+def _prefix() -> dict[str, Any]:
+    return {"prefix": torch.arange(10, device="cuda", dtype=torch.int32) * 50}
+
+
 CASES = [
     Case("causal, 64", "causal", 64),
     Case("causal, 128", "causal", 128),
     Case("full, 256", "full", 256),
+    # Heads at the end of a launch have another order than the others (tile.work).
+    Case("causal, many heads", "causal", 96, shape={"batch": 8, "heads": 8, "kv_heads": 8}),
+    Case("causal, dropout", "causal", 128, shape={"batch": 5, "heads": 8}, dropout_p=0.2),
+    Case("prefix, few queries", "prefix_lm", 64, _prefix, shape={"batch": 10, "queries": 500}),
     Case("documents", "documents_causal", 128, _documents),
     Case("softcap", "softcap", 64, lambda: {"cap": 5.0}),
     Case("slopes", "alibi", 64, lambda: {"slope": _numbers(6).abs() / 8}, ["slope"]),
@@ -88,19 +98,18 @@ class Gradients:
     """The launches of one case. On each stream there is a forward pass, whose graph is kept."""
 
     def __init__(self, case: Case) -> None:
-        dense = inputs(
-            queries=LENGTH,
-            keys=LENGTH,
-            head_dim=case.head_dim,
-            dtype=torch.bfloat16,
-            device="cuda",
-        )
+        shape = {"queries": LENGTH, "keys": LENGTH, "head_dim": case.head_dim, **case.shape}
+        dense = inputs(**shape, dtype=torch.bfloat16, device="cuda")
         parameters = case.parameters()
         trained = {name: parameters[name].requires_grad_() for name in case.trained}
         self.given = [*leaves(*dense), *trained.values()]
         self.grad = random(*dense[0].shape, seed=4, dtype=torch.bfloat16, device="cuda")
         self.attend = lambda: tesela.attention(
-            *self.given[:3], case.variant, **{**parameters, **trained}
+            *self.given[:3],
+            case.variant,
+            dropout_p=case.dropout_p,
+            seed=11 if case.dropout_p else None,
+            **{**parameters, **trained},
         )
         self.names = ["q", "k", "v", *case.trained]
 

@@ -20,19 +20,20 @@ tile.kernel @rows(in %do: !tile.view<[B, H, Sq, 64], bf16>, workspace %sum: !til
   tile.store %zero, %sum[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
 }
 
-// The order is fixed once for each query head, in front of the loop over its blocks.
+// The order is fixed once for each query head, in front of the loop over its blocks. It depends on the part of a work item.
 // CHECK-LABEL: tile.kernel @keys
 // CHECK-SAME: workspace %sum: {{.*}}, workspace %turns: !tile.view<[B, H, (Sk ceildiv 128) * 128], f32>
-// CHECK: %[[ALL:.*]] = tile.work
+// CHECK: %[[ALL:.*]] = tile.work dealt to 528
 // CHECK: scf.for %[[OWN:.*]] =
 // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %[[FIRSTKEY:.*]] = tile.coordinates %[[ALL]]
 // CHECK: %[[PLACE:.*]] = tile.block %[[FIRSTKEY]] head %[[OWN]] of %[[ALL]]
-// CHECK: tile.order_additions by %turns[%[[PLACE]]]
+// CHECK: %[[PART:.*]] = tile.work_part of %[[ALL]]
+// CHECK: tile.order_additions by %turns[%[[PLACE]]] part %[[PART]]
 // CHECK: tile.blocks
 // CHECK: tile.accumulate %{{.*}}, %sum
 tile.kernel @keys(in %do: !tile.view<[B, H, Sq, 64], bf16>, workspace %sum: !tile.view<[B, H, Sq, 64], f32>)
     attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
-  %keys = tile.work : !tile.block<key, 128>
+  %keys = tile.work dealt to 528 : !tile.block<key, 128>
   %none = arith.constant 0 : i32
   %one = arith.constant 1 : i32
   %heads = tile.extent "H"

@@ -140,6 +140,30 @@ tile.kernel @descending(%low: i32, %high: i32, %x: f32)
   }
 }
 
+// In the order of the work item: at the end of a launch the last block of queries comes first.
+// CHECK-LABEL: tile.kernel @turned_at_end
+tile.kernel @turned_at_end(%low: i32, %high: i32, %x: f32) {
+  // CHECK: %[[KEYS:.*]] = tile.work dealt to 528
+  %keys = tile.work dealt to 528 order last_keys_first_but_at_end : !tile.block<key, 64>
+  // CHECK: %[[FIRST:.*]] = arith.divui %low
+  // CHECK: %[[END:.*]] = arith.select %{{.*}}, %[[FIRST]]
+  // CHECK: %[[PART:.*]] = tile.work_part of %[[KEYS]]
+  // CHECK: %[[ATEND:.*]] = tile.at_end of %[[KEYS]] part %[[PART]]
+  // CHECK: %[[SOME:.*]] = arith.maxsi %[[END]]
+  // CHECK: %[[SUM:.*]] = arith.addi %[[FIRST]], %[[SOME]]
+  // CHECK: %[[OFFSET:.*]] = arith.select %[[ATEND]], %[[SUM]], %{{.*}} : i32
+  // CHECK: %[[FLIPS:.*]] = arith.extsi %[[ATEND]]
+  // CHECK: scf.for %[[J:.*]] = %[[FIRST]] to %[[END]]
+  // CHECK: %[[FLIPPED:.*]] = arith.xori %[[J]], %[[FLIPS]]
+  // CHECK: %[[BLOCK:.*]] = arith.addi %[[FLIPPED]], %[[OFFSET]]
+  // CHECK: %[[FIRST:.*]] = arith.muli %[[BLOCK]], %{{.*}} : i32
+  // CHECK-NEXT: tile.block %[[FIRST]]
+  %r = tile.blocks %queries, %partial of %keys : !tile.block<key, 64> -> !tile.block<query, 32>
+      carry (%c = %x : f32) runs (%low, %high) {
+    tile.yield %c : f32
+  }
+}
+
 // A part of the blocks: sizes of parts differ by at most one, and the larger parts come first.
 // CHECK-LABEL: tile.kernel @part
 tile.kernel @part(%low: i32, %high: i32, %p: i32, %n: i32) {

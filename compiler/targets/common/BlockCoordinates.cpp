@@ -104,6 +104,16 @@ static Value emitGroup(OpBuilder &builder, Location loc, const ExtentValues &ext
   return arith::MinUIOp::create(builder, loc, kvHeads, all);
 }
 
+/// How many heads come before the last group, which has at least half the heads of a group.
+static Value emitHeadsBeforeEnd(OpBuilder &builder, Location loc, Value group, Value heads) {
+  Value one = constant(builder, loc, 1);
+  Value half =
+      arith::ShRUIOp::create(builder, loc, arith::AddIOp::create(builder, loc, group, one), one);
+  Value before = arith::SubIOp::create(builder, loc, heads, half);
+  return arith::SubIOp::create(builder, loc, before,
+                               arith::RemUIOp::create(builder, loc, before, group));
+}
+
 namespace {
 /// An item's head and block. Heads form groups; a group has its blocks in order, each for all
 /// heads.
@@ -113,7 +123,8 @@ struct ItemPlace {
 } // namespace
 
 static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Value group,
-                               Value blocks, Value heads) {
+                               Value blocks, Value heads,
+                               tile::ItemOrder order = tile::ItemOrder::FirstKeysFirst) {
   auto multiply = [&](Value a, Value b) -> Value {
     return arith::MulIOp::create(builder, loc, a, b);
   };
@@ -123,6 +134,13 @@ static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Val
   // The last group may have fewer heads.
   Value groupNumber = arith::DivUIOp::create(builder, loc, item, multiply(group, blocks));
   Value firstHead = multiply(groupNumber, group);
+  Value isAtEnd;
+  if (order == tile::ItemOrder::LastKeysFirstButAtEnd) {
+    Value before = emitHeadsBeforeEnd(builder, loc, group, heads);
+    isAtEnd = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, firstHead, before);
+    firstHead = arith::MinUIOp::create(builder, loc, firstHead, before);
+    group = arith::SelectOp::create(builder, loc, isAtEnd, heads, group);
+  }
   Value inGroup = subtract(item, multiply(firstHead, blocks));
   group = arith::MinUIOp::create(builder, loc, group, subtract(heads, firstHead));
   // A kernel that tests whether there is another item passes the count of all items. Then no head
@@ -131,11 +149,14 @@ static ItemPlace emitItemPlace(OpBuilder &builder, Location loc, Value item, Val
   Value block = arith::DivUIOp::create(builder, loc, inGroup, group);
   Value head =
       arith::AddIOp::create(builder, loc, firstHead, subtract(inGroup, multiply(block, group)));
-  return {head, block};
+  if (order == tile::ItemOrder::FirstKeysFirst)
+    return {head, block};
+  Value fromEnd = subtract(subtract(blocks, constant(builder, loc, 1)), block);
+  return {head, isAtEnd ? arith::SelectOp::create(builder, loc, isAtEnd, block, fromEnd) : fromEnd};
 }
 
 BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const ExtentValues &extents,
-                          tile::BlockType block, int64_t groupKeys, bool isDescending) {
+                          tile::BlockType block, int64_t groupKeys, tile::ItemOrder order) {
   auto divide = [&](Value a, Value b) -> Value {
     return arith::DivUIOp::create(builder, loc, a, b);
   };
@@ -150,9 +171,7 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
     Value group = emitGroup(builder, loc, extents, extents.Sq, groupKeys);
     Value blocks = emitBlocks(builder, loc, extents.Sk, block.getRows());
     ItemPlace place =
-        emitItemPlace(builder, loc, item, group, blocks, multiply(extents.B, extents.Hkv));
-    if (isDescending)
-      place.block = subtract(subtract(blocks, constant(builder, loc, 1)), place.block);
+        emitItemPlace(builder, loc, item, group, blocks, multiply(extents.B, extents.Hkv), order);
     Value batch = divide(place.head, extents.Hkv);
     return {batch, subtract(place.head, multiply(batch, extents.Hkv)),
             multiply(place.block, constant(builder, loc, block.getRows())), extents.Sk, extents.Sq};
@@ -181,13 +200,24 @@ BlockCoordinates emitWork(OpBuilder &builder, Location loc, Value item, const Ex
 std::pair<BlockCoordinates, Value> emitDealtWork(OpBuilder &builder, Location loc, Value item,
                                                  const ExtentValues &extents, tile::BlockType keys,
                                                  int64_t groupKeys, int64_t workers,
-                                                 bool isDescending) {
+                                                 tile::ItemOrder order) {
   Value parts = emitHeadParts(builder, loc, extents, keys, workers);
-  BlockCoordinates work = emitWork(builder, loc, item, emitDealt(builder, loc, extents, parts),
-                                   keys, groupKeys, isDescending);
+  BlockCoordinates work =
+      emitWork(builder, loc, item, emitDealt(builder, loc, extents, parts), keys, groupKeys, order);
   Value part = arith::RemUIOp::create(builder, loc, work.head, parts);
   work.head = arith::DivUIOp::create(builder, loc, work.head, parts);
   return {work, part};
+}
+
+Value emitFirstKeysFirst(OpBuilder &builder, Location loc, Value head, const ExtentValues &extents,
+                         int64_t groupKeys, tile::ItemOrder order) {
+  if (order != tile::ItemOrder::LastKeysFirstButAtEnd)
+    return arith::ConstantIntOp::create(builder, loc, order == tile::ItemOrder::FirstKeysFirst,
+                                        /*width=*/1);
+  Value group = emitGroup(builder, loc, extents, extents.Sq, groupKeys);
+  Value heads = arith::MulIOp::create(builder, loc, extents.B, extents.Hkv);
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::uge, head,
+                               emitHeadsBeforeEnd(builder, loc, group, heads));
 }
 
 RowCoordinates emitRow(OpBuilder &builder, Location loc, const BlockCoordinates &block, Value row,

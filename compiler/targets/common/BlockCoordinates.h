@@ -56,18 +56,22 @@ ExtentValues emitDealt(mlir::OpBuilder &builder, mlir::Location loc, const Exten
 /// row block) · G' + head in the group, where G' <= G is the number of heads in this group (the
 /// last one may have fewer). If a block has several heads, the heads of a key/value head are
 /// counted in packs of that many; the last pack may reach beyond them. For blocks of keys: the same
-/// with key/value heads, `groupKeys` / Sq in a group, and the first block first, or the last one if
-/// `isDescending`.
+/// with key/value heads and `groupKeys` / Sq in a group. `order` says which blocks come first.
 BlockCoordinates emitWork(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value item,
                           const ExtentValues &extents, tile::BlockType block, int64_t groupKeys,
-                          bool isDescending = false);
+                          tile::ItemOrder order = tile::ItemOrder::FirstKeysFirst);
 
 /// `tile.work dealt to workers`, and tile.work_part.
 std::pair<BlockCoordinates, mlir::Value> emitDealtWork(mlir::OpBuilder &builder, mlir::Location loc,
                                                        mlir::Value item,
                                                        const ExtentValues &extents,
                                                        tile::BlockType keys, int64_t groupKeys,
-                                                       int64_t workers, bool isDescending = false);
+                                                       int64_t workers, tile::ItemOrder order);
+
+/// Whether the first keys of key/value head `head`, counted through all batches, come first.
+mlir::Value emitFirstKeysFirst(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value head,
+                               const ExtentValues &extents, int64_t groupKeys,
+                               tile::ItemOrder order);
 
 /// The head and the position of a row of a block of queries, and whether such a row exists (i1).
 struct RowCoordinates {

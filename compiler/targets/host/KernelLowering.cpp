@@ -84,11 +84,12 @@ LogicalResult KernelLowering::lowerOperation(Operation &op) {
         tile::BlockType type = work.getBlock().getType();
         Location loc = builder_.getLoc();
         if (Attribute workers = work.getDealt())
-          std::tie(blocks_[work.getBlock()], workPart_) = emitDealtWork(
-              builder_, loc, item_, extents_, type, /*groupKeys=*/0, *tile::staticExtent(workers));
+          std::tie(blocks_[work.getBlock()], workPart_) =
+              emitDealtWork(builder_, loc, item_, extents_, type, /*groupKeys=*/0,
+                            *tile::staticExtent(workers), work.getOrder());
         else
           blocks_[work.getBlock()] =
-              emitWork(builder_, loc, item_, extents_, type, /*groupKeys=*/0);
+              emitWork(builder_, loc, item_, extents_, type, /*groupKeys=*/0, work.getOrder());
         return success();
       })
       .Case([&](tile::WorkPartOp op) -> LogicalResult {

@@ -23,10 +23,10 @@
 //                head (turn -1: nothing is left to wait for)
 //
 // The place is the row, or, if the last blocks of queries run first, a number that grows while rows
-// decrease. The turn of a work item is the number of blocks of keys that come before its own in the
-// order of the additions. A work item waits until the item of the turn before it is behind the
-// place. If that item has ended, the item on which that one waited last decides. So items that end
-// early leave no gap.
+// decrease. They run first where the first block of keys comes first (tile.work). The turn of a
+// work item is the number of blocks of keys that come before its own in the order of the additions.
+// A work item waits until the item of the turn before it is behind the place. If that item has
+// ended, the item on which that one waited last decides. So items that end early leave no gap.
 //
 // The copy engine adds by the asynchronous proxy, and words are read and written by the generic
 // one. So there are a release and an acquire, and a fence between the proxies beside each. (Without
@@ -38,6 +38,7 @@
 #include "targets/nvvm/Passes.h"
 
 #include "pipe/Shares.h"
+#include "tile/Extents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -48,7 +49,8 @@ namespace tesela::nvvm {
 static constexpr int64_t elementBytes = 4;
 
 // The parts of a mailbox, in bytes.
-static constexpr int64_t wordPart = 8, sumsPart = 16, turnPart = 24, barrierPart = 32;
+static constexpr int64_t wordPart = 8, sumsPart = 16, turnPart = 24, stepPart = 28,
+                         barrierPart = 32;
 static_assert(barrierPart + 8 <= bytesOfMailbox);
 
 // Messages that are no row.
@@ -86,14 +88,59 @@ static pipe::AddOutOp additionOf(tile::KernelOp kernel) {
   return addition;
 }
 
+tile::OrderAdditionsOp KernelLowering::orderOfAdditions() {
+  tile::OrderAdditionsOp order;
+  kernel.walk([&](tile::OrderAdditionsOp op) { order = op; });
+  return order;
+}
+
+/// The work map of the kernel. After pipe-split-roles the producer has it.
+static tile::WorkOp workOf(tile::KernelOp kernel) {
+  tile::WorkOp work;
+  kernel.walk([&](tile::WorkOp op) { work = op; });
+  return work;
+}
+
+Value KernelLowering::keysAscend(TypedValue<tile::BlockType> keys, Value kvHead, Value part,
+                                 tile::ItemOrder order) {
+  ExtentValues heads = extents();
+  Value head = add(multiply(blockOf(keys).batch, heads.Hkv), kvHead);
+  if (part) {
+    Value parts = emitHeadParts(builder, loc, heads, keys.getType(),
+                                *tile::staticExtent(workOf(kernel).getDealt()));
+    head = add(multiply(head, parts), valueOf(part));
+    heads = emitDealt(builder, loc, heads, parts);
+  }
+  return emitFirstKeysFirst(builder, loc, head, heads, kernel.getScheduleAttr()->groupKeys, order);
+}
+
+void KernelLowering::lowerAtEnd(tile::AtEndOp op) {
+  values[op.getAtEnd()] = {keysAscend(op.getKeys(), blockOf(op.getKeys()).head, op.getPart(),
+                                      tile::ItemOrder::LastKeysFirstButAtEnd)};
+}
+
+/// A block of keys has a word for each key, and its adders use the first ones. Without queries
+/// nothing has cleared the words, and nothing is added.
+ItemTicket KernelLowering::itemTicket() {
+  tile::OrderAdditionsOp order = orderOfAdditions();
+  if (!order)
+    return {};
+  return {slots[viewOf(order.getTurns()).data],
+          (order.getKeys().getType().getRows() - 1) * elementBytes, extents().Sq};
+}
+
 void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
   BlockCoordinates own = blockOf(op.getKeys());
   Type f32 = builder.getF32Type();
-  Value before = own.first; // keys before the block, or behind its first one
-  if (itemsDescend())
-    before = arith::SubIOp::create(builder, loc, own.limit, add(own.first, constant(1)));
-  Value turn =
-      arith::DivUIOp::create(builder, loc, before, constant(op.getKeys().getType().getRows()));
+  int64_t rows = op.getKeys().getType().getRows();
+  Value kvHead = emitKvHead(builder, loc, own.head, extents()); // `own` has a query head
+  Value isForward = keysAscend(op.getKeys(), kvHead, op.getPart(), workOf(kernel).getOrder());
+  auto choose = [&](Value forward, Value backward) -> Value {
+    return arith::SelectOp::create(builder, loc, isForward, forward, backward);
+  };
+  Value behind = arith::SubIOp::create(builder, loc, own.limit, add(own.first, constant(1)));
+  Value turn = arith::DivUIOp::create(builder, loc, choose(own.first, behind), constant(rows));
+  Value step = choose(constant(-rows * elementBytes), constant(rows * elementBytes));
   Value word = rowAddress(op.getTurns(), own, constant(0));
   own.first = constant(0);
   Value sums = blockAddress(additionOf(kernel).getView(), own, f32);
@@ -102,6 +149,7 @@ void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
     ptx().storeSharedAddress(ownMailbox(), wordPart, word);
     ptx().storeSharedAddress(ownMailbox(), sumsPart, sums);
     ptx().storeShared(ownMailbox(), turnPart, turn);
+    ptx().storeShared(ownMailbox(), stepPart, step);
   });
   handOver(constant(itemBegins));
   awaitAdder(); // the first addition of the item does not wait (pipe.add_out late)
@@ -113,8 +161,6 @@ void KernelLowering::stopAdders() {
 }
 
 void KernelLowering::lowerAdder(int64_t consumer) {
-  tile::OrderAdditionsOp order;
-  kernel.walk([&](tile::OrderAdditionsOp op) { order = op; });
   pipe::AddOutOp addition = additionOf(kernel);
   auto buffer = addition.getBuffer().getType();
   int64_t columns = *addition.getView().getType().getStaticExtent(3);
@@ -132,9 +178,6 @@ void KernelLowering::lowerAdder(int64_t consumer) {
   place.sumsOffset = firstColumn * pipe::rowsOfShare * elementBytes;
   place.rowOffset = isCut ? 0 : consumer * pipe::rowsOfShare;
   place.wordOffset = consumer * elementBytes;
-  place.bytesOfTurn =
-      order.getKeys().getType().getRows() * elementBytes * (itemsDescend() ? 1 : -1);
-  place.rowsDecrease = kernel.getScheduleAttr()->lastKeysFirst;
   ptx().serveMailbox(mailboxOf(consumer), place);
 }
 
@@ -161,16 +204,15 @@ void PtxInstructions::leaveMessage(Value mailbox, Value message, int64_t barrier
 void PtxInstructions::serveMailbox(Value mailbox, const AdderPlace &to) {
   auto at = [](int64_t offset) { return ("[$0+" + Twine(offset) + "]").str(); };
   auto text = [](int64_t value) { return std::to_string(value); };
-  std::string place = to.rowsDecrease ? " sub.s32 place, " + text(behindRows) + ", row;\n"
-                                      : " mov.s32 place, row;\n";
+  std::string place = " setp.lt.s32 is, step, 0;\n mov.s32 place, row;\n @is sub.s32 place, " +
+                      text(behindRows) + ", row;\n";
   // `next` is the turn on whose word the item waits, and `passed` what that word said last. After
   // an addition the word is read again, because the adder has time then.
-  std::string readWord = " sub.s32 apart, turn, next;\n mad.wide.s32 other, apart, " +
-                         text(to.bytesOfTurn) +
-                         ", word;\n ld.acquire.gpu.global.s32 passed, [other];\n";
+  std::string readWord = " sub.s32 apart, turn, next;\n mad.wide.s32 other, apart, step, "
+                         "word;\n ld.acquire.gpu.global.s32 passed, [other];\n";
   emit({}, {mailbox, to.source, to.limit},
        "{\n .reg .pred is;\n .reg .b32 parity;\n"
-       " .reg .s32 message, row, place, turn, next, passed, apart;\n"
+       " .reg .s32 message, row, place, turn, step, next, passed, apart;\n"
        " .reg .b64 word, other, sums, target;\n"
        " mov.b32 parity, 0;\n mov.b64 word, 0;\n"
        "NEXT:\n mbarrier.try_wait.parity.shared::cta.b64 is, " +
@@ -207,6 +249,7 @@ void PtxInstructions::serveMailbox(Value mailbox, const AdderPlace &to) {
            at(wordPart) + ";\n add.s64 word, word, " + text(to.wordOffset) +
            ";\n ld.shared.b64 sums, " + at(sumsPart) + ";\n add.s64 sums, sums, " +
            text(to.sumsOffset) + ";\n ld.shared.s32 turn, " + at(turnPart) +
+           ";\n ld.shared.s32 step, " + at(stepPart) +
            ";\n sub.s32 next, turn, 1;\n mov.s32 passed, 0;\n"
            " st.release.cta.shared.b32 [$0], 0;\n @!is bra NEXT;\n bra DONE;\n"
            "FREE:\n st.release.cta.shared.b32 [$0], 0;\n bra NEXT;\nDONE:\n}",

@@ -272,14 +272,14 @@ LogicalResult KernelLowering::lower(Operation *op) {
         int64_t groupKeys = kernel.getScheduleAttr()->groupKeys;
         if (Attribute workers = work.getDealt()) {
           auto [block, part] = emitDealtWork(builder, loc, item, extents(), type, groupKeys,
-                                             *tile::staticExtent(workers), itemsDescend());
+                                             *tile::staticExtent(workers), work.getOrder());
           setBlock(work.getBlock(), block);
           workParts[work.getBlock()] = part;
           return success();
         }
         setBlock(work.getBlock(), isOfTokens ? tokenWork(item, type)
                                              : emitWork(builder, loc, item, extents(), type,
-                                                        groupKeys, itemsDescend()));
+                                                        groupKeys, work.getOrder()));
         return success();
       })
       .Case([&](tile::WorkPartOp op) -> LogicalResult {
@@ -290,6 +290,7 @@ LogicalResult KernelLowering::lower(Operation *op) {
         values[op.getPart()] = {part};
         return success();
       })
+      .Case([&](tile::AtEndOp op) { return done((lowerAtEnd(op), 0)); })
       .Case([&](tile::HeadPartsOp op) {
         values[op.getCount()] = {emitHeadParts(builder, loc, extents(),
                                                cast<tile::BlockType>(op.getKeys()),

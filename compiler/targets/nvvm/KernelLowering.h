@@ -242,11 +242,15 @@ private:
   void lowerOrderAdditions(tile::OrderAdditionsOp op);
   void stopAdders();
   void lowerAdder(int64_t consumer);
-  /// Whether the work item of the last block of keys comes first (tile.order_additions).
-  bool itemsDescend() {
-    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
-    return schedule->addInTurn && !schedule->lastKeysFirst;
-  }
+  /// The op that orders the additions of this kernel; null if nothing does.
+  tile::OrderAdditionsOp orderOfAdditions();
+  /// Whether the first keys of the work item's head come first (i1), if `order` is that of
+  /// tile.work.
+  mlir::Value keysAscend(mlir::TypedValue<tile::BlockType> keys, mlir::Value kvHead,
+                         mlir::Value part, tile::ItemOrder order);
+  void lowerAtEnd(tile::AtEndOp op);
+  /// Counts work items where the launch has no counter, if their additions are ordered.
+  ItemTicket itemTicket();
   /// Whether adders add what consumers have summed.
   bool hasAdders() { return kernel->hasAttr(mailboxOffsetAttr); }
 

@@ -371,7 +371,8 @@ void KernelLowering::lowerFirstItem(pipe::FirstItemOp op) {
   Value address = add(sharedBase, constant(*op.getOffset()));
   onRoleThread([&] { ptx().storeShared(address, 0, before); });
   // If items wait for those with lower numbers, these must run already. A thread block may start
-  // late, when another launch has the multiprocessors. So the first items are counted, too.
+  // late, when another launch has the multiprocessors. So the first items are counted, too; in the
+  // workspace, if the launch has no counter.
   values[op] = {hasAdders() ? takeItem(address) : item};
 }
 
@@ -386,6 +387,7 @@ void KernelLowering::lowerNextItem(pipe::NextItemOp op) {
 
 Value KernelLowering::takeItem(Value address) {
   Value counter = slots[signature.counter()];
+  ItemTicket ticket = itemTicket();
   Value taken;
   if (role == Role::Warp) {
     Value isFirst =
@@ -393,12 +395,12 @@ Value KernelLowering::takeItem(Value address) {
     auto one = scf::IfOp::create(builder, loc, builder.getI32Type(), isFirst,
                                  /*withElseRegion=*/true);
     OpBuilder inner = one.getThenBodyBuilder();
-    scf::YieldOp::create(inner, loc, PtxInstructions(inner, loc).countUp(counter, address));
+    scf::YieldOp::create(inner, loc, PtxInstructions(inner, loc).countUp(counter, address, ticket));
     OpBuilder other = one.getElseBodyBuilder();
     scf::YieldOp::create(other, loc, arith::ConstantIntOp::create(other, loc, 0, 32).getResult());
     taken = ptx().uniform(one.getResult(0));
   } else {
-    taken = ptx().countUp(counter, address);
+    taken = ptx().countUp(counter, address, ticket);
   }
   return taken;
 }

@@ -351,13 +351,24 @@ static std::string findCounter(int counter) {
       .str();
 }
 
-Value PtxInstructions::countUp(Value counter, Value address) {
-  return emit(builder.getI32Type(), {counter, address},
+Value PtxInstructions::countUp(Value counter, Value address, const ItemTicket &ticket) {
+  SmallVector<Value> operands{counter, address};
+  std::string takeTicket, constraints = "=&r,l,r,";
+  if (ticket.base) {
+    operands.append({ticket.base, ticket.isSet});
+    constraints += "l,r,";
+    takeTicket = (" setp.ne.s32 own, $4, 0;\n @own add.s64 at, $3, " + Twine(ticket.offset) +
+                  ";\n @own bra FOUND;\n")
+                     .str();
+  }
+  return emit(builder.getI32Type(), operands,
               "{\n" + findCounter(1) +
                   " atom.relaxed.gpu.global.add.u32 $0, [at], 1;\n bra DONE;\n"
-                  "NONE:\n ld.shared.u32 $0, [$2];\n mov.u32 low, %nctaid.x;\n"
+                  "NONE:\n" +
+                  takeTicket +
+                  " ld.shared.u32 $0, [$2];\n mov.u32 low, %nctaid.x;\n"
                   " add.s32 $0, $0, low;\n st.shared.u32 [$2], $0;\nDONE:\n}",
-              "=&r,l,r,~{memory}", /*hasSideEffects=*/true)
+              constraints + "~{memory}", /*hasSideEffects=*/true)
       .front();
 }
 

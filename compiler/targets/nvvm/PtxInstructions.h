@@ -20,15 +20,20 @@ using Values = llvm::SmallVector<mlir::Value>;
 
 /// What the adder of one consumer adds, and where (AddInOrder.cpp).
 struct AdderPlace {
-  mlir::Value source;        ///< the address of the consumer's sums in shared memory
-  mlir::Value limit;         ///< rows from here on do not exist
-  int64_t bytes = 0;         ///< of the sums of a block of queries
-  int64_t rowBytes = 0;      ///< from a row of a head's sums to the next, in the workspace
-  int64_t sumsOffset = 0;    ///< of the consumer's first column
-  int64_t rowOffset = 0;     ///< of the consumer's first row in a block
-  int64_t wordOffset = 0;    ///< of the consumer's word in the words of a block of keys
-  int64_t bytesOfTurn = 0;   ///< from the words of a turn to those of the turn before it
-  bool rowsDecrease = false; ///< whether the last block of queries runs first
+  mlir::Value source;     ///< the address of the consumer's sums in shared memory
+  mlir::Value limit;      ///< rows from here on do not exist
+  int64_t bytes = 0;      ///< of the sums of a block of queries
+  int64_t rowBytes = 0;   ///< from a row of a head's sums to the next, in the workspace
+  int64_t sumsOffset = 0; ///< of the consumer's first column
+  int64_t rowOffset = 0;  ///< of the consumer's first row in a block
+  int64_t wordOffset = 0; ///< of the consumer's word in the words of a block of keys
+};
+
+/// A u32 in global memory that counts work items.
+struct ItemTicket {
+  mlir::Value base;       ///< its address less `offset`; null: there is no ticket
+  int64_t offset = 0;     ///< in bytes
+  mlir::Value isSet = {}; ///< if this i32 is 0, there is no ticket, either
 };
 
 class PtxInstructions {
@@ -137,9 +142,9 @@ public:
   /// bar.sync `id` (i32) for `threads` threads.
   void barrier(mlir::Value id, int64_t threads);
   /// Adds 1 to the first u32 of the launch's counter (ArgumentSlot::Kind::counter) and returns the
-  /// old value. If the launch has no counter, adds the number of thread blocks to the u32 at
-  /// `address` in shared memory and returns the sum.
-  mlir::Value countUp(mlir::Value counter, mlir::Value address);
+  /// old value. If the launch has no counter, it does so with the ticket. If there is none, it adds
+  /// the number of thread blocks to the u32 at `address` in shared memory and returns the sum.
+  mlir::Value countUp(mlir::Value counter, mlir::Value address, const ItemTicket &ticket);
   /// Counts ended thread blocks in the second u32, from 0 to `last`. The last one resets both to 0.
   void endCount(mlir::Value counter, mlir::Value last);
   /// An i32 whose lowest `count` (i32, not negative) bits are 1; all bits if `count` >= 32 (9.7.1

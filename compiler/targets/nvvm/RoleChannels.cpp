@@ -173,7 +173,7 @@ Value RoleChannels::sendItem(OpBuilder &builder, Location loc, Value item, Value
   auto type = work.getBlock().getType();
   Value count = tile::WorkItemsOp::create(builder, loc, i32, type, work.getDealt());
   Value more = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, item, count);
-  auto rows = tile::WorkOp::create(builder, loc, type, item, work.getDealt());
+  auto rows = tile::WorkOp::create(builder, loc, type, item, work.getDealt(), work.getOrder());
   auto place = tile::CoordinatesOp::create(builder, loc, rows);
   pipe::AcquireOp::create(builder, loc, items, use);
   Value flag;

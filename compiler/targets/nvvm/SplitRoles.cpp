@@ -162,7 +162,7 @@ private:
     uses.assign(arguments.end() - uses.size(), arguments.end());
     Value rows =
         leads ? Value(tile::WorkOp::create(inside, loc, work.getBlock().getType(), arguments[0],
-                                           work.getDealt()))
+                                           work.getDealt(), work.getOrder()))
               : Value(tile::BlockOp::create(inside, loc, work.getBlock().getType(), arguments[2],
                                             arguments[0], arguments[1], /*of=*/Value()));
     mapping.map(work.getBlock(), rows);

@@ -192,6 +192,13 @@ LogicalResult verify(tile::OrderAdditionsOp op) {
   if (search.wasInterrupted())
     return op.emitOpError() << "expected a kernel that knows its blocks without a search "
                                "(tile.find_blocks), got one that searches; leave add_in_turn out";
+  bool isDealt = false;
+  kernel.walk([&](tile::WorkOp work) { isDealt |= bool(work.getDealt()); });
+  if (isDealt != bool(op.getPart()))
+    return op.emitOpError() << "expected " << (isDealt ? "a part" : "no part")
+                            << " of a kernel whose work items have "
+                            << (isDealt ? "parts" : "all query heads of a key/value head")
+                            << " (tile.work), got " << (isDealt ? "none" : "one");
   return success();
 }
 

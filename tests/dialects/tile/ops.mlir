@@ -296,10 +296,18 @@ tile.kernel @dealt<workers>(workspace %sums: !tile.view<[#stored, Hkv, Sk, 64], 
   %item = tile.work dealt to workers : !tile.block<key, 64>
   // CHECK: tile.work_part of %{{.*}} : <key, 64>
   %part = tile.work_part of %item : !tile.block<key, 64>
+  // CHECK: tile.at_end of %{{.*}} part %{{.*}} : <key, 64>
+  %at_end = tile.at_end of %item part %part : !tile.block<key, 64>
   // CHECK: tile.head_parts of 2 * workers !tile.block<key, 64>
   %count = tile.head_parts of 2 * workers !tile.block<key, 64>
   // CHECK: tile.work dealt to 528 joined : <key, 64>
   %joined = tile.work dealt to 528 joined : !tile.block<key, 64>
+  // CHECK: tile.work dealt to 528 order last_keys_first : <key, 64>
+  %late = tile.work dealt to 528 order last_keys_first : !tile.block<key, 64>
+  // CHECK: tile.work order last_keys_first_but_at_end : <key, 64>
+  %longest = tile.work order last_keys_first_but_at_end : !tile.block<key, 64>
+  // CHECK: tile.work : <key, 64>
+  %early = tile.work order first_keys_first : !tile.block<key, 64>
   // CHECK: tile.work_items !tile.block<key, 64> dealt to workers
   %items = tile.work_items !tile.block<key, 64> dealt to workers
 }

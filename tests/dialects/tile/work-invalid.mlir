@@ -51,3 +51,18 @@ tile.kernel @k() {
   // expected-error @+1 {{expected a block of keys, whose query heads are dealt to work items, got '!tile.block<query, 64>'; leave out `dealt to`}}
   %count = tile.work_items !tile.block<query, 64> dealt to 16
 }
+
+// -----
+
+tile.kernel @k() {
+  // expected-error @+1 {{expected a block of keys with an order of keys, got '!tile.block<query, 64>'; leave out `order`}}
+  %rows = tile.work order last_keys_first : !tile.block<query, 64>
+}
+
+// -----
+
+tile.kernel @k() {
+  %rows = tile.work : !tile.block<query, 64>
+  // expected-error @+1 {{expected a block of keys, got '!tile.block<query, 64>'}}
+  %at_end = tile.at_end of %rows : !tile.block<query, 64>
+}

@@ -42,7 +42,7 @@ class WorkMap {
 public:
   /// `workers`: those of `dealt to`; 0: query heads are not dealt.
   WorkMap(int64_t rows, int64_t groupKeys, int64_t heads = 1, tile::Axis axis = tile::Axis::Query,
-          int64_t workers = 0) {
+          int64_t workers = 0, tile::ItemOrder order = tile::ItemOrder::FirstKeysFirst) {
     context.loadDialect<arith::ArithDialect, tile::TileDialect>();
     auto block = tile::BlockType::get(&context, axis, tile::getExtent(&context, rows),
                                       tile::getExtent(&context, heads));
@@ -50,29 +50,33 @@ public:
     module = ModuleOp::create(loc);
     OpBuilder builder(&context);
     body = builder.createBlock(&module->getBodyRegion(), {},
-                               SmallVector<Type>(8, builder.getI32Type()),
-                               SmallVector<Location>(8, loc));
+                               SmallVector<Type>(9, builder.getI32Type()),
+                               SmallVector<Location>(9, loc));
     auto argument = [&](unsigned index) -> Value { return body->getArgument(index); };
     ExtentValues extents{argument(0), argument(1), argument(2), argument(3), argument(4)};
+    ExtentValues dealt = extents;
     if (workers > 0) {
       parts = emitHeadParts(builder, loc, extents, block, workers);
-      count = emitWorkItems(builder, loc, emitDealt(builder, loc, extents, parts), block);
+      dealt = emitDealt(builder, loc, extents, parts);
+      count = emitWorkItems(builder, loc, dealt, block);
       std::tie(work, part) =
-          emitDealtWork(builder, loc, argument(5), extents, block, groupKeys, workers);
+          emitDealtWork(builder, loc, argument(5), extents, block, groupKeys, workers, order);
     } else {
       count = emitWorkItems(builder, loc, extents, block);
-      work = emitWork(builder, loc, argument(5), extents, block, groupKeys);
+      work = emitWork(builder, loc, argument(5), extents, block, groupKeys, order);
     }
+    keysAscend = emitFirstKeysFirst(builder, loc, argument(8), dealt, groupKeys, order);
     kvHead = emitKvHead(builder, loc, work.head, extents);
     row = emitRow(builder, loc, work, argument(6), heads, extents);
     BlockCoordinates moved = emitSequence(builder, loc, work, argument(7), extents.Sq, extents.Sk);
     movedRow = emitRow(builder, loc, moved, argument(6), heads, extents);
   }
 
-  /// `from`: the position of the first query, for movedRow.
-  void evaluate(const Extents &extents, uint32_t item, uint32_t row = 0, int32_t from = 0) {
-    uint32_t given[] = {extents.B,  extents.H, extents.Hkv, extents.Sq,
-                        extents.Sk, item,      row,         uint32_t(from)};
+  /// `from`: the position of the first query, for movedRow. `dealtHead`: for keysAscend.
+  void evaluate(const Extents &extents, uint32_t item, uint32_t row = 0, int32_t from = 0,
+                uint32_t dealtHead = 0) {
+    uint32_t given[] = {extents.B, extents.H, extents.Hkv,    extents.Sq, extents.Sk,
+                        item,      row,       uint32_t(from), dealtHead};
     for (auto [argument, value] : llvm::zip(body->getArguments(), given))
       values[argument] = value;
     for (Operation &op : *body)
@@ -80,7 +84,7 @@ public:
   }
   uint32_t operator[](Value value) const { return values.lookup(value); }
 
-  Value count, kvHead, parts, part;
+  Value count, kvHead, parts, part, keysAscend;
   BlockCoordinates work;
   RowCoordinates row, movedRow;
 
@@ -101,9 +105,12 @@ private:
         .Case([&](arith::RemUIOp) { return a % b; })
         .Case([&](arith::AndIOp) { return a & b; })
         .Case([&](arith::ShRUIOp) { return a >> b; })
+        .Case([&](arith::SelectOp select) { return a ? b : values.lookup(select.getFalseValue()); })
         .Case([&](arith::CmpIOp compare) {
           if (compare.getPredicate() == arith::CmpIPredicate::slt)
             return uint32_t(int32_t(a) < int32_t(b));
+          if (compare.getPredicate() == arith::CmpIPredicate::uge)
+            return uint32_t(a >= b);
           EXPECT_EQ(compare.getPredicate(), arith::CmpIPredicate::ult);
           return uint32_t(a < b);
         })
@@ -282,6 +289,58 @@ TEST(WorkMap, BlocksOfKeysComeInGroups) {
       }
     }
   }
+}
+
+// Work items that add in turn. Each block of keys is visited once. The blocks of a head come in one
+// direction, which emitFirstKeysFirst knows. In the last group it is the other one. That group has
+// at least half as many heads as the others, and less than one and a half times as many.
+TEST(WorkMap, KeysOfAHeadComeInOneDirection) {
+  constexpr uint32_t rows = 64;
+  for (tile::ItemOrder order : {tile::ItemOrder::FirstKeysFirst, tile::ItemOrder::LastKeysFirst,
+                                tile::ItemOrder::LastKeysFirstButAtEnd})
+    for (uint32_t workers : {1u, 528u})
+      for (int64_t groupRows : groups) {
+        WorkMap map(rows, groupRows, /*heads=*/1, tile::Axis::Key, workers, order);
+        for (const Extents &launch : launches) {
+          if (launch.Sk == 0 || launch.Sk > 10000) // no work items; or too many to count through
+            continue;
+          SCOPED_TRACE(testing::Message()
+                       << testing::PrintToString(launch) << ", groups of " << groupRows
+                       << ", dealt to " << workers << ", order " << uint32_t(order));
+          map.evaluate(launch, 0);
+          uint32_t count = map[map.count], parts = map[map.parts], atEnd = 0;
+          uint32_t heads = launch.B * launch.Hkv * parts, blocks = (launch.Sk + rows - 1) / rows;
+          std::vector<std::vector<uint32_t>> placesOf(heads);
+          for (uint32_t item = 0; item < count; ++item) {
+            map.evaluate(launch, item);
+            uint32_t kvHead = map[map.work.batch] * launch.Hkv + map[map.work.head];
+            uint32_t head = kvHead * parts + map[map.part];
+            ASSERT_LT(head, heads);
+            placesOf[head].push_back(map[map.work.first]);
+          }
+          bool wasAscending = order == tile::ItemOrder::FirstKeysFirst;
+          for (uint32_t head = 0; head < heads; ++head) {
+            map.evaluate(launch, 0, 0, 0, head);
+            bool ascends = map[map.keysAscend] != 0;
+            EXPECT_TRUE(ascends || !wasAscending) << head;
+            wasAscending = ascends;
+            atEnd += ascends;
+            ASSERT_EQ(placesOf[head].size(), blocks);
+            for (uint32_t i = 0; i < blocks; ++i)
+              ASSERT_EQ(placesOf[head][i], rows * (ascends ? i : blocks - 1 - i)) << head;
+          }
+          if (order == tile::ItemOrder::LastKeysFirst) {
+            EXPECT_EQ(atEnd, 0u);
+          }
+          if (order == tile::ItemOrder::LastKeysFirstButAtEnd) {
+            int64_t fitting = groupRows / std::max<int64_t>(launch.Sq, 1);
+            auto group = uint32_t(std::clamp<int64_t>(fitting, 1, std::min<int64_t>(heads, 16)));
+            EXPECT_GE(2 * atEnd, group);
+            EXPECT_LT(2 * atEnd, 3 * group + 1);
+            EXPECT_EQ((heads - atEnd) % group, 0u);
+          }
+        }
+      }
 }
 
 /// The number of work items that the plan computes for a kernel with `work`.

@@ -166,6 +166,22 @@ tile.kernel @turns_without_roles(workspace %turns: !tile.view<[B, H, Sk], f32>) 
 
 // -----
 
+tile.kernel @turns_without_a_part(workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
+  %keys = tile.work dealt to 528 : !tile.block<key, 128>
+  // expected-error @+1 {{expected a part of a kernel whose work items have parts (tile.work), got none}}
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+}
+
+// -----
+
+tile.kernel @turns_of_no_part(workspace %turns: !tile.view<[B, H, Sk], f32>, %part: i32) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
+  %keys = tile.work : !tile.block<key, 128>
+  // expected-error @+1 {{expected no part of a kernel whose work items have all query heads of a key/value head (tile.work), got one}}
+  tile.order_additions by %turns[%keys] part %part : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+}
+
+// -----
+
 tile.kernel @turns_with_a_search(workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
   %keys = tile.work : !tile.block<key, 128>
   // expected-error @+1 {{expected a kernel that knows its blocks without a search (tile.find_blocks), got one that searches; leave add_in_turn out}}
