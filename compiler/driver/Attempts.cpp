@@ -19,6 +19,16 @@ static Attempt withSchedule(const KernelSpecification &specification, const char
   return attempt;
 }
 
+static bool isWide(const KernelSpecification &specification) {
+  return std::max(specification.headDimQk, specification.headDimV) > 128;
+}
+
+/// Whether all sequences are known to be shorter than 1024.
+static bool isShort(const KernelSpecification &specification) {
+  constexpr int64_t longFrom = 1024;
+  return specification.expectedLength > 0 && specification.expectedLength < longFrom;
+}
+
 /// Whether the schedule does not name `choice`.
 static bool isOpen(const KernelSpecification &specification, const char *choice) {
   return !llvm::StringRef(specification.schedule).contains(choice);
@@ -46,6 +56,10 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   if (addsUp && isNarrow)
     return {withSchedule(specification, "consumers = 2, block_n = 128, query_stages = 2"),
             withSchedule(specification, "consumers = 2, block_n = 128")};
+  // Sums of dK and dQ leave no registers for those of dV (docs/log/2026-12-01-six-products.md).
+  if (addsUp && isWide(specification))
+    return {
+        withSchedule(specification, "consumers = 2, split_outputs = true, late_crossed = true")};
   if (addsUp)
     return {withSchedule(specification, "consumers = 2")};
   if (has(tile::ScorePartialsOp::getOperationName())) {
@@ -101,18 +115,22 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
 /// of its turns: at 512 seven products were faster, at 2048 five. Between them nothing was measured
 /// (docs/log/2026-12-01-additions-in-turn.md).
 static std::vector<Attempt> inTurn(const KernelSpecification &specification) {
-  constexpr int64_t longFrom = 1024;
-  bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;
-  if (isOpen(specification, "add_in_turn") && (!isLong || !isOpen(specification, "block_m")))
+  if (isOpen(specification, "add_in_turn") &&
+      (isShort(specification) || !isOpen(specification, "block_m")))
     return {};
   KernelSpecification fused = specification;
   fused.algorithm = fusedBackwardAlgorithm;
   fused.schedule = mergedOverrides("add_in_turn = true", specification.schedule);
   std::vector<Attempt> attempts;
   Schedule wanted;
-  // Kernels with sums of dQ have no outputs that could be split.
-  if (overrideSchedule(wanted, fused.schedule) && wanted.addInTurn && !wanted.splitOutputs)
+  // The copy engine adds for work items in turn. For wide heads it does not, so that attempt fails
+  // and says why.
+  if (isWide(specification)) {
+    if (!isOpen(specification, "add_in_turn"))
+      attempts.push_back(withSchedule(fused, "consumers = 2"));
+  } else if (overrideSchedule(wanted, fused.schedule) && wanted.addInTurn && !wanted.splitOutputs) {
     attempts = withRoles(fused);
+  }
   for (Attempt &each : attempts)
     each.mustOverlap = true;
   return attempts;
@@ -225,6 +243,10 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     fused.algorithm = fusedBackwardAlgorithm;
     exact.algorithm = backwardAlgorithm;
     std::vector<Attempt> attempts = unordered(exact);
+    // Six products of wide heads need a kernel before and one after them, which short launches feel
+    // (512 tokens, D 256: 0.459 ms, without them 0.410; docs/log/2026-12-01-six-products.md).
+    if (isWide(specification) && isShort(specification))
+      return attempts;
     // With five products that wait for each other, seven products that do not are faster.
     std::vector<Attempt> roles = withRoles(fused);
     for (Attempt &each : roles)

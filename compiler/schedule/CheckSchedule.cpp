@@ -133,6 +133,12 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
         "q_in_registers must be false with consumers: their products read Q from shared memory");
   if (Status status = checkQueryPanels(schedule, specification); !status)
     return status;
+  if (schedule.lateCrossed && specification.isAttention())
+    return reject("late_crossed is only for gradients, whose loops have products in the middle; "
+                  "leave it out");
+  if (schedule.lateCrossed && schedule.stages != 2)
+    return reject(fmt::format("late_crossed needs stages = 2, not {}: two tensors share two places",
+                              schedule.stages));
   if (schedule.addInTurn && specification.isAttention())
     return reject("add_in_turn is only for gradients, whose work items add to shared sums; leave "
                   "it out");

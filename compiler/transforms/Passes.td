@@ -187,7 +187,7 @@ def TileSplitOutputs : Pass<"tile-split-outputs", "::mlir::ModuleOp"> {
   let description = [{
     If the schedule has `split_outputs`, a kernel with products that stores several outputs at its end becomes one kernel for each
     output, named after the output. Each kernel keeps only the loads, products, carried values and arguments that its output
-    depends on. A store to a workspace stays with the output that is computed from the same tile. Values that several outputs need are computed in each kernel. In return a thread holds the sums of only one output.
+    depends on. A store to a workspace stays with the output that is computed from the same tile. An addition to a workspace (`tile.accumulate`) stays with the output that needs most of its products. Values that several outputs need are computed in each kernel. In return a thread holds the sums of only one output.
 
     ```mlir
     // before

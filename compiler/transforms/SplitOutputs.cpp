@@ -35,13 +35,13 @@ BlockArgument argumentOf(Operation *loop, unsigned index) {
 
 bool isLoop(Operation *op) { return isa_and_nonnull<tile::BlocksOp, scf::ForOp>(op); }
 
-/// The values that a kernel's stores depend on. A carried value depends on its initial value and on
-/// the value that an iteration yields for it.
+/// The values that a kernel's stores and additions depend on, or those of one of them. A carried
+/// value depends on its initial value and on the value that an iteration yields for it.
 class UsedValues {
 public:
-  explicit UsedValues(tile::KernelOp kernel) {
+  explicit UsedValues(tile::KernelOp kernel, Operation *only = nullptr) {
     kernel.walk([&](Operation *op) {
-      if (isa<tile::StoreOp>(op))
+      if (only ? op == only : isa<tile::StoreOp, tile::AccumulateOp>(op))
         addAll(op->getOperands());
       if (!isLoop(op))
         return;
@@ -176,23 +176,37 @@ Value sumOf(Value tile) {
   return tile;
 }
 
-/// An output, and the stores to workspaces of tiles that are computed from the same sum.
+/// An output, the stores to workspaces of tiles that are computed from the same sum, and the
+/// additions to workspaces that share its products.
 struct Output {
   tile::StoreOp store;
-  SmallVector<tile::StoreOp> sums;
+  SmallVector<Operation *> others;
 };
+
+/// How many products that `store` does not need `addition` needs.
+int64_t ownProducts(tile::KernelOp kernel, tile::AccumulateOp addition, tile::StoreOp store) {
+  UsedValues ofAddition(kernel, addition), ofStore(kernel, store);
+  int64_t count = 0;
+  kernel.walk([&](tile::DotOp dot) {
+    count += ofAddition.contains(dot.getResult()) && !ofStore.contains(dot.getResult());
+  });
+  return count;
+}
 
 /// The outputs of a kernel with products that only stores them at its end; empty otherwise.
 SmallVector<Output> outputsOf(tile::KernelOp kernel) {
   bool hasProducts = false, hasOthers = false;
   SmallVector<tile::StoreOp> others; ///< to workspaces
+  SmallVector<tile::AccumulateOp> additions;
   SmallVector<Output> outputs;
   kernel.walk([&](Operation *op) {
     hasProducts |= isa<tile::DotOp>(op);
+    if (auto addition = dyn_cast<tile::AccumulateOp>(op))
+      return additions.push_back(addition);
     auto store = dyn_cast<tile::StoreOp>(op);
     auto view = store ? dyn_cast<BlockArgument>(store.getView()) : BlockArgument();
     if (!view || op->getParentOp() != kernel) {
-      hasOthers |= isa<tile::StoreOp, tile::AccumulateOp, tile::ScorePartialsOp>(op);
+      hasOthers |= isa<tile::StoreOp, tile::ScorePartialsOp>(op);
       return;
     }
     std::optional<tile::Role> role = kernel.getArgumentRole(view.getArgNumber());
@@ -209,7 +223,16 @@ SmallVector<Output> outputsOf(tile::KernelOp kernel) {
     });
     hasOthers |= output == outputs.end();
     if (output != outputs.end())
-      output->sums.push_back(other);
+      output->others.push_back(other);
+  }
+  for (tile::AccumulateOp addition : additions) {
+    auto products = [&](const Output &each) { return ownProducts(kernel, addition, each.store); };
+    auto best =
+        std::min_element(outputs.begin(), outputs.end(), [&](const Output &a, const Output &b) {
+          return products(a) < products(b);
+        });
+    if (best != outputs.end())
+      best->others.push_back(addition);
   }
   return hasProducts && !hasOthers ? outputs : SmallVector<Output>();
 }
@@ -236,8 +259,8 @@ struct TileSplitOutputs : impl::TileSplitOutputsBase<TileSplitOutputs> {
           own.setSymName((kernel.getSymName() + "_" + own.getArgumentName(number)).str());
           continue;
         }
-        for (tile::StoreOp sums : output.sums)
-          sums.erase();
+        for (Operation *other : output.others)
+          other->erase();
         output.store.erase();
       }
       eraseUnused(own);

@@ -83,7 +83,21 @@ LogicalResult AllocOp::verify() {
     return emitOpError() << "expected the buffer in `over` to be at least as large as this one ("
                          << getBuffer().getType().getBytes() << " bytes), got "
                          << getOver().getType().getBytes();
+  BufferType own = getBuffer().getType();
+  if (getCrossed() && (!getOver() || getOver().getType() != own || own.getStages() != 2))
+    return emitOpError() << "expected a crossed buffer of two stages, and one of the same type in "
+                            "`over`, got "
+                         << own;
   return success();
+}
+
+Value AllocOp::getCrossedBuffer() {
+  if (getCrossed())
+    return getOver();
+  for (Operation *user : getBuffer().getUsers())
+    if (auto other = dyn_cast<AllocOp>(user); other && other.getCrossed())
+      return other.getBuffer();
+  return {};
 }
 
 LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError, int64_t stages,

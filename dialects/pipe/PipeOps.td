@@ -22,13 +22,33 @@ def Pipe_AllocOp : Pipe_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
     `behind` (bytes) moves the new buffer away from the first byte of `over`. If `over` holds sums and each warpgroup has its own share
     of them (`pipe.empty_out`), `behind` counts from the first byte of each share. This puts two outputs side by side in one share.
 
-    Example: `%k = pipe.alloc {offset = 32768 : i64} : !pipe.buffer<2, [64, 128], bf16>`
+    `crossed`: both buffers have two stages, and stage s of this one lies over stage 1 - s of the other. A channel fills each of them, use n of
+    one beside use n of the other:
+
+    | use | 0 | 1 | 2 | 3 |
+    |---|---|---|---|---|
+    | of `over` | stage 0 | stage 1 | stage 0 | stage 1 |
+    | of this buffer, in stages of `over` | 1 | 0 | 1 | 0 |
+
+    So use n + 1 of one buffer comes to the stage that held use n of the other. `pipe.acquire` waits until use n of that other buffer has been released;
+    its own use n - 1 was released before. With two buffers of one stage each, which take as much memory, a copy could start only when the use before it of the same
+    buffer has been released, perhaps at the end of an iteration.
+
+    Examples:
+    ```mlir
+    %k = pipe.alloc {offset = 32768 : i64} : !pipe.buffer<2, [64, 128], bf16>
+    %do = pipe.alloc over %q : !pipe.buffer<2, [64, 256], bf16, panels = true>, {crossed} : !pipe.buffer<2, [64, 256], bf16, panels = true>
+    ```
   }];
   let arguments = (ins Optional<Pipe_BufferType>:$over, OptionalAttr<I64Attr>:$offset,
-                       DefaultValuedAttr<I64Attr, "0">:$behind);
+                       DefaultValuedAttr<I64Attr, "0">:$behind, UnitAttr:$crossed);
   let results = (outs Pipe_BufferType:$buffer);
   let assemblyFormat = "(`over` $over^ `:` type($over) `,`)? attr-dict `:` type($buffer)";
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The buffer whose stages this one's are crossed with, on either side; null if there is none.
+    ::mlir::Value getCrossedBuffer();
+  }];
 }
 
 def Pipe_CopyOp : Pipe_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {

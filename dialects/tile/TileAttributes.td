@@ -77,6 +77,7 @@ def Tile_ScheduleAttr : Tile_Attr<"Schedule", "schedule"> {
     | `query_stages` | buffers of Q. 1, the default: a work item's queries are loaded after the previous item's queries have been read. 2: while they are read (persistent). In gradients: buffers of the tensors that a work item owns, keys and values or queries |
     | `query_panels` | panels of 64 columns of the queries that a consumer keeps in registers, with heads wider than 256; the other columns are read from shared memory. 0, the default: all of them (consumers) |
     | `late_stages` | buffers of tensors that only the products between a loop's first and last product read; 0, the default: `stages` (consumers) |
+    | `late_crossed` | the buffers of `late_stages` have two stages, which lie crossed over those of a tensor that the first product reads (`pipe.alloc`) (consumers) |
     | `add_in_turn` | work items add to shared sums in a fixed order (`tile-add-in-turn`), so that launches give the same bits (persistent) |
     | `split_outputs` | each output of a kernel with products gets its own kernel (GPU) |
     | `output_buffer` | the output has its own buffer in shared memory and does not reuse the queries' buffer (consumers) |

@@ -72,12 +72,21 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   EXPECT_TRUE(isFused(fast));
   EXPECT_EQ(fast.code, kernelsOf(gradients("backward_fused")).code);
 
-  // The fused kernels of wide heads do not fit into the registers.
+  // The sums of wide heads are added from registers, by the kernel of dK. Short launches and
+  // columns that two warpgroups cannot share in whole panels have no such sums.
   KernelSpecification wide = gradients("backward_fast"), exactOfWide = gradients("backward");
-  for (KernelSpecification *each : {&wide, &exactOfWide})
-    each->headDimQk = each->headDimV = 256;
-  EXPECT_TRUE(hasRoles(kernelsOf(wide)));
-  EXPECT_EQ(kernelsOf(wide).code, kernelsOf(exactOfWide).code);
+  for (auto [headDim, length, adds] :
+       {std::tuple(256, 0, true), {256, 1024, true}, {256, 1023, false}, {192, 0, false}}) {
+    SCOPED_TRACE(testing::Message() << "D " << headDim << ", length " << length);
+    for (KernelSpecification *each : {&wide, &exactOfWide}) {
+      each->headDimQk = each->headDimV = headDim;
+      each->expectedLength = length;
+    }
+    Artifact ofWide = kernelsOf(wide);
+    EXPECT_TRUE(hasRoles(ofWide));
+    EXPECT_EQ(ofWide.code.find("red.global.add.v4.f32") != std::string::npos, adds);
+    EXPECT_EQ(ofWide.code == kernelsOf(exactOfWide).code, !adds);
+  }
 
   KernelSpecification older = gradients("backward_fast"), fused = gradients("backward_fused");
   older.target = fused.target = *Target::parse("sm_80");

@@ -393,9 +393,23 @@ class WideHeads : public Algorithms {};
 
 TEST_P(WideHeads, Backward) { expectGradients("backward", place.schedule, /*hasDlse=*/true); }
 
+// Six products: work items of keys add their parts of dQ from their registers.
+TEST_P(WideHeads, BackwardFast) {
+  expectGradients("backward_fast", place.schedule, /*hasDlse=*/true);
+}
+
+// Thread blocks take several work items, whose loads continue in crossed buffers.
+TEST_P(WideHeads, BackwardFastOfManyItems) {
+  if (std::string(variant.name) != "causal")
+    GTEST_SKIP() << "one mask is enough";
+  constexpr int batches = 72; // 288 work items of keys
+  expectGradients("backward_fast", place.schedule, /*hasDlse=*/false, Sk, batches);
+}
+
 TEST_P(WideHeads, Dropout) {
   dropPairs();
   expectGradients("backward", place.schedule, /*hasDlse=*/false);
+  expectGradients("backward_fast", place.schedule, /*hasDlse=*/false);
 }
 
 TEST_P(Algorithms, SplitKeys) {

@@ -9,7 +9,8 @@ are found.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -39,7 +40,7 @@ class Case(NamedTuple):
     head_dim: int
     parameters: Callable[[], dict[str, Any]] = dict
     trained: Sequence[str] = ()
-    shape: dict[str, int] = {}
+    shape: Mapping[str, int] = MappingProxyType({})
     dropout_p: float = 0
 
 

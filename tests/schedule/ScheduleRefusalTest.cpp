@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
             "schedule: 'block_k' is not a field of a schedule; the fields are block_m, block_n, "
             "stages, warps, q_in_registers, consumers, reference, overlap, turns, "
             "persistent, output_buffer, group_keys, heads, query_stages, query_panels, "
-            "late_stages, add_in_turn, "
+            "late_stages, late_crossed, add_in_turn, "
             "split_outputs, last_keys_first, vector_length, product_rows, product_vectors and "
             "product_pairs"},
         Refusal{"Bool", "sm_80", 64, "q_in_registers = 1",
@@ -170,12 +170,15 @@ INSTANTIATE_TEST_SUITE_P(
             "that overlap starts"},
         Refusal{"OverlapWithoutRoles", "sm_80", 64, "overlap = true",
                 "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels, "
-                "late_stages and add_in_turn need consumers; take consumers = 2 or 3 on sm_90, or "
-                "leave them out"},
+                "late_stages, late_crossed and add_in_turn need consumers; take consumers = 2 or 3 "
+                "on sm_90, or leave them out"},
         Refusal{"PersistentWithoutRoles", "sm_90", 64, "consumers = 0, persistent = true",
                 "schedule: overlap, turns, persistent, output_buffer, query_stages, query_panels, "
-                "late_stages and add_in_turn need consumers; take consumers = 2 or 3 on sm_90, or "
-                "leave them out"},
+                "late_stages, late_crossed and add_in_turn need consumers; take consumers = 2 or 3 "
+                "on sm_90, or leave them out"},
+        Refusal{"LateCrossedOfAttention", "sm_90", 64, "late_crossed = true",
+                "schedule: late_crossed is only for gradients, whose loops have products in the "
+                "middle; leave it out"},
         Refusal{"AddInTurnOfAttention", "sm_90", 64, "add_in_turn = true",
                 "schedule: add_in_turn is only for gradients, whose work items add to shared sums; "
                 "leave it out"},

@@ -430,7 +430,7 @@ TEST(Schedule, EachChoiceIsReadAsItIsWritten) {
   }
   EXPECT_EQ(namesOf(ScheduleScope::roles),
             "overlap, turns, persistent, output_buffer, query_stages, query_panels, "
-            "late_stages and add_in_turn");
+            "late_stages, late_crossed and add_in_turn");
 }
 
 // A printed schedule also names choices that the target does not have, with their only value.

@@ -74,3 +74,49 @@ tile.kernel @one_kernel(in %q: !tile.view<[B, H, Sq, 64], bf16>, out %x: !tile.v
   tile.store %S, %x[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
   tile.store %S, %y[%rows] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
 }
+
+// An addition stays with the output that shares most of its products: dQ needs dS, as dK does.
+// CHECK-LABEL: tile.kernel @sums_dk
+// CHECK-SAME: workspace %dq
+// CHECK-COUNT-4: tile.dot
+// CHECK-NOT: tile.dot
+// CHECK: tile.accumulate %{{.*}}, %dq
+// CHECK: tile.store %{{.*}}, %dk[
+// CHECK-LABEL: tile.kernel @sums_dv
+// CHECK-NOT: %dq
+// CHECK-COUNT-2: tile.dot
+// CHECK-NOT: tile.dot
+// CHECK-NOT: tile.accumulate
+// CHECK: tile.store %{{.*}}, %dv
+tile.kernel @sums(in %q: !tile.view<[B, H, Sq, 64], bf16>, in %k: !tile.view<[B, Hkv, Sk, 64], bf16>,
+                  in %v: !tile.view<[B, Hkv, Sk, 64], bf16>, in %do: !tile.view<[B, H, Sq, 64], bf16>,
+                  workspace %dq: !tile.view<[B, H, Sq, 64], f32>,
+                  out %dk: !tile.view<[B, Hkv, Sk, 64], f32>, out %dv: !tile.view<[B, Hkv, Sk, 64], f32>)
+    attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, split_outputs = true>} {
+  %keys = tile.work : !tile.block<key, 128>
+  %K = tile.load %k[%keys] : !tile.view<[B, Hkv, Sk, 64], bf16>[!tile.block<key, 128>] -> !tile.tile<[128, 64], bf16>
+  %V = tile.load %v[%keys] : !tile.view<[B, Hkv, Sk, 64], bf16>[!tile.block<key, 128>] -> !tile.tile<[128, 64], bf16>
+  %S0 = tile.constant 0.0 : !tile.tile<[128, 64], f32>
+  %dQ0 = tile.constant 0.0 : !tile.tile<[64, 64], f32>
+  %dK, %dV = tile.blocks %queries, %partial of %keys : !tile.block<key, 128> -> !tile.block<query, 64>
+      carry (%dK1 = %S0 : !tile.tile<[128, 64], f32>, %dV1 = %S0 : !tile.tile<[128, 64], f32>) {
+    %Q = tile.load %q[%queries] : !tile.view<[B, H, Sq, 64], bf16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], bf16>
+    %dO = tile.load %do[%queries] : !tile.view<[B, H, Sq, 64], bf16>[!tile.block<query, 64>] -> !tile.tile<[64, 64], bf16>
+    %S = tile.dot %K, %Q transposed plus %S0 : (!tile.tile<[128, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    %P = tile.convert %S : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], bf16>
+    %dV2 = tile.dot %P, %dO plus %dV1 : (!tile.tile<[128, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    %dP = tile.dot %V, %dO transposed plus %S0 : (!tile.tile<[128, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    %dS = tile.map %S, %dP : (!tile.tile<[128, 64], f32>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32> {
+    ^body(%s: f32, %dp: f32, %row: i32, %column: i32):
+      %ds = arith.mulf %s, %dp : f32
+      tile.yield %ds : f32
+    }
+    %dX = tile.convert %dS : !tile.tile<[128, 64], f32> -> !tile.tile<[128, 64], bf16>
+    %dK2 = tile.dot %dX, %Q plus %dK1 : (!tile.tile<[128, 64], bf16>, !tile.tile<[64, 64], bf16>, !tile.tile<[128, 64], f32>) -> !tile.tile<[128, 64], f32>
+    %dQ = tile.dot %dX transposed, %K plus %dQ0 : (!tile.tile<[128, 64], bf16>, !tile.tile<[128, 64], bf16>, !tile.tile<[64, 64], f32>) -> !tile.tile<[64, 64], f32>
+    tile.accumulate %dQ, %dq[%queries] : !tile.tile<[64, 64], f32>, !tile.view<[B, H, Sq, 64], f32>[!tile.block<query, 64>]
+    tile.yield %dK2, %dV2 : !tile.tile<[128, 64], f32>, !tile.tile<[128, 64], f32>
+  }
+  tile.store %dK, %dk[%keys] : !tile.tile<[128, 64], f32>, !tile.view<[B, Hkv, Sk, 64], f32>[!tile.block<key, 128>]
+  tile.store %dV, %dv[%keys] : !tile.tile<[128, 64], f32>, !tile.view<[B, Hkv, Sk, 64], f32>[!tile.block<key, 128>]
+}

@@ -153,6 +153,9 @@ private:
   mlir::Value fragmentAddress(mlir::Value view, const BlockCoordinates &block, mlir::Value row);
   void lowerFragmentLoad(tile::LoadOp op);
   void lowerFragmentStore(mlir::Value tile, mlir::Value view, mlir::Value block, bool adds);
+  void addFragments(mlir::Value view, const BlockCoordinates &block, mlir::Value row,
+                    const Values &elements, int64_t strip, const FragmentShape &shape,
+                    mlir::Value exists);
   void lowerFragmentWrite(pipe::WriteOp op);
   void lowerAddOut(pipe::AddOutOp op);
 
@@ -217,6 +220,9 @@ private:
   /// The address of the barrier for use `use`, and the parity of that use's phase.
   std::pair<mlir::Value, mlir::Value> channelUse(mlir::Value channel, mlir::Value use, bool isFull,
                                                  mlir::Value part = {});
+  /// The same for the use with the number `number`.
+  std::pair<mlir::Value, mlir::Value> barrierOf(mlir::Value channel, mlir::Value number,
+                                                bool isFull, mlir::Value part);
   /// The part of a channel's uses that this warpgroup gets; null if the uses have no parts.
   mlir::Value ownPart(mlir::Value channel);
   /// The addresses of the full barrier and of the numbers of use `use`.

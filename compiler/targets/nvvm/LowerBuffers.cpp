@@ -28,6 +28,8 @@ void KernelLowering::lowerAlloc(pipe::AllocOp op) {
 
 Value KernelLowering::stageAddress(Value buffer, Value stage) {
   Value bytes = constant(cast<pipe::BufferType>(buffer.getType()).getStageBytes());
+  if (buffer.getDefiningOp<pipe::AllocOp>().getCrossed())
+    stage = arith::SubIOp::create(builder, loc, constant(1), stage);
   return add(valueOf(buffer), multiply(stage, bytes));
 }
 

@@ -81,6 +81,30 @@ void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
+/// Adds the elements of a strip where a lane's four elements are adjacent. No branch may stand
+/// between products in flight, so each addition has a predicate.
+void KernelLowering::addFragments(Value view, const BlockCoordinates &block, Value row,
+                                  const Values &elements, int64_t strip, const FragmentShape &shape,
+                                  Value exists) {
+  Type f32 = builder.getF32Type();
+  Value begin = multiply(partOf(shape), constant(shape.columns)); // of cut columns
+  Value own =
+      advance(fragmentAddress(view, block, row), f32, wide(multiply(begin, constant(pieceRows))));
+  ArrayRef<Value> all = elements;
+  for (int64_t group = 0; group < std::min(columnsOf(view) / groupColumns, shape.groups());
+       ++group) {
+    Value adds = exists;
+    if (int64_t left = columnsOf(view) - group * groupColumns;
+        left <= (partsOf(shape) - 1) * shape.columns) // the last part lacks these columns
+      adds = arith::AndIOp::create(
+          builder, loc, adds,
+          arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, begin, constant(left)));
+    ptx().addGlobal16Bytes(advance(own, f32, constant(group * groupElements, 64)),
+                           all.slice((strip * shape.groups() + group) * laneElements, laneElements),
+                           adds);
+  }
+}
+
 /// Rows behind the block's limit are stored, too, if they share a part with rows before it.
 void KernelLowering::lowerFragmentStore(Value tile, Value view, Value blockValue, bool adds) {
   FragmentShape shape = shapeOf(tile);
@@ -93,6 +117,10 @@ void KernelLowering::lowerFragmentStore(Value tile, Value view, Value blockValue
     Value row = add(block.first, multiply(rowWarpOf(shape), constant(partRows)));
     row = add(row, constant(shape.firstRow(strip)));
     Value exists = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, row, block.limit);
+    if (adds && elementStride == 1) {
+      addFragments(view, block, row, elements, strip, shape, exists);
+      continue;
+    }
     auto branch = scf::IfOp::create(builder, loc, exists, /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());

@@ -6,6 +6,7 @@
 #include "targets/nvvm/KernelLowering.h"
 #include "targets/nvvm/MatrixAddress.h"
 #include "targets/nvvm/RoleOutputs.h"
+#include "targets/nvvm/RoleSteps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -145,8 +146,13 @@ LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
 
 std::pair<Value, Value> KernelLowering::channelUse(Value channel, Value use, bool isFull,
                                                    Value part) {
+  return barrierOf(channel, valueOf(use), isFull, part);
+}
+
+std::pair<Value, Value> KernelLowering::barrierOf(Value channel, Value number, bool isFull,
+                                                  Value part) {
   int64_t stages = cast<pipe::ChannelType>(channel.getType()).getStages();
-  Value number = valueOf(use), count = constant(stages);
+  Value count = constant(stages);
   Value stage = arith::RemUIOp::create(builder, loc, number, count);
   Value phase = arith::DivUIOp::create(builder, loc, number, count);
   Value address = add(valueOf(channel), multiply(stage, constant(barrierBytes)));
@@ -172,8 +178,14 @@ std::pair<Value, Value> KernelLowering::channelWords(Value channel, Value use) {
 /// Waits for the end of the phase before. At the start every stage is empty: the phase before the
 /// first one counts as complete, and its parity is 1.
 void KernelLowering::lowerAcquire(pipe::AcquireOp op) {
-  auto [address, parity] =
-      channelUse(op.getChannel(), op.getUse(), /*isFull=*/false, constant(op.getPart()));
+  Value channel = op.getChannel(), use = valueOf(op.getUse());
+  // Use n comes to the stage that held use n - 1 of the crossed buffer. A channel of two stages
+  // waits for the release of that use where it acquires use n + 1.
+  if (Value crossed = crossedChannel(channel)) {
+    channel = crossed;
+    use = add(use, constant(1));
+  }
+  auto [address, parity] = barrierOf(channel, use, /*isFull=*/false, constant(op.getPart()));
   ptx().awaitBarrier(address, arith::XOrIOp::create(builder, loc, parity, constant(1)), trapWaits);
 }
 

@@ -342,6 +342,9 @@ def PipeStartProducts : Pass<"pipe-start-products", "::tesela::tile::KernelOp"> 
     The loop stays as it is if a consumer's registers cannot hold all tiles that it would then need at once. ptxas would
     make each product wait for the one before, and would spill. The kernel gets the attribute `pipe.products_wait`.
 
+    If the consumers add the last product's result to memory from their registers (`tile.accumulate`), the loop stays an `scf.for`, and all products
+    start in the iteration to which they belong: those that read only stages at its top, and the last one when no other is in flight.
+
     The last product may read stages that the consumers write for each other, behind a `pipe.barrier`. With that barrier
     all warpgroups would compute exponentials at the same time and products at the same time, so that either the tensor
     cores or the other units would be idle. If the product's result is only added to memory, nothing in the loop waits

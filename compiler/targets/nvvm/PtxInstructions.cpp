@@ -207,6 +207,13 @@ void PtxInstructions::addGlobal(Value global, Value x) {
   emit({}, {global, x}, "red.global.add.f32 [$0], $1;", "l,f,~{memory}", /*hasSideEffects=*/true);
 }
 
+void PtxInstructions::addGlobal16Bytes(Value global, ValueRange x, Value adds) {
+  SmallVector<Value> operands{global, adds};
+  llvm::append_range(operands, x);
+  emit({}, operands, "@$1 red.global.add.v4.f32 [$0], {$2, $3, $4, $5};", "l,b,f,f,f,f,~{memory}",
+       /*hasSideEffects=*/true);
+}
+
 void PtxInstructions::addBulk(Value global, Value address, Value bytes, Value adds) {
   emit({}, {global, address, bytes, adds},
        "@$3 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [$0], [$1], $2;",

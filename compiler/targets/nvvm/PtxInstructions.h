@@ -193,6 +193,9 @@ public:
 
   /// Adds an f32 to one in global memory, in one step (9.7.13 red).
   void addGlobal(mlir::Value global, mlir::Value x);
+  /// Adds four f32 to 16 bytes of global memory, if `adds` (i1) holds; sm_90 and later. There is no
+  /// branch, so it may stand between products in flight.
+  void addGlobal16Bytes(mlir::Value global, mlir::ValueRange x, mlir::Value adds);
   /// Stores four i32 to 16 bytes of global memory.
   void storeGlobal16Bytes(mlir::Value global, mlir::ValueRange x);
 

@@ -66,7 +66,7 @@ int64_t RoleChannels::stagesOf(tile::LoadOp load, bool isInLoop) {
                                    [](scf::ForOp loop) { return hasLoads(loop); });
   if (!isInLoop || isBesideLoop)
     return schedule->queryStages;
-  bool isLate = schedule->lateStages > 0 && isReadInBetween(load);
+  bool isLate = schedule->lateStages > 0 && !schedule->lateCrossed && isReadInBetween(load);
   return isLate ? schedule->lateStages : schedule->stages;
 }
 
@@ -108,6 +108,33 @@ void RoleChannels::openChannels(OpBuilder &builder) {
     viewChannels.insert(
         {load.getView(), {alloc, open, unsigned(viewChannels.size()), isInLoop, isByRows}});
   });
+  if (schedule->lateCrossed)
+    crossLateLoads();
+}
+
+/// A load that is read in between is crossed with one of the same tiles that the first product
+/// reads. Both run once in each iteration.
+void RoleChannels::crossLateLoads() {
+  llvm::MapVector<Value, SmallVector<tile::LoadOp>> loads; ///< of loops, by view
+  kernel.walk([&](tile::LoadOp load) {
+    if (isBrought(load) && load->getParentOp() != kernel)
+      loads[load.getView()].push_back(load);
+  });
+  for (auto &[view, lateLoads] : loads)
+    for (auto &[otherView, otherLoads] : loads) {
+      tile::LoadOp late = lateLoads.front(), other = otherLoads.front();
+      pipe::AllocOp buffer = viewChannels.find(view)->second.buffer,
+                    under = viewChannels.find(otherView)->second.buffer;
+      auto type = buffer.getBuffer().getType();
+      if (lateLoads.size() == 1 && otherLoads.size() == 1 && isReadInBetween(late) &&
+          !isReadInBetween(other) && late->getBlock() == other->getBlock() &&
+          other->isBeforeInBlock(late) && type == under.getBuffer().getType() &&
+          type.getStages() == 2 && type.getPanels() && !under.getCrossedBuffer() &&
+          !buffer.getCrossedBuffer()) {
+        buffer.getOverMutable().assign(under.getBuffer());
+        buffer.setCrossed(true);
+      }
+    }
 }
 
 pipe::OpenOp RoleChannels::openNumbers(OpBuilder &builder, Location loc, int64_t stages,

@@ -53,6 +53,7 @@ protected:
 
   /// Opens the channels of the loads that the producer makes for the consumers.
   void openChannels(mlir::OpBuilder &builder);
+  void crossLateLoads();
   pipe::OpenOp openNumbers(mlir::OpBuilder &builder, mlir::Location loc, int64_t stages,
                            int64_t words);
   /// Opens the finder's channels: `counts` sends all roles the number of blocks, and `blocks` sends

@@ -20,6 +20,20 @@ std::pair<Value, Value> useOf(Operation *op) {
       .Default([](Operation *) { return std::pair<Value, Value>(); });
 }
 
+Value crossedChannel(Value channel) {
+  auto fills = [](Value value) {
+    for (Operation *user : value.getUsers())
+      if (auto fill = dyn_cast<pipe::FillOp>(user))
+        return fill;
+    return pipe::FillOp();
+  };
+  pipe::FillOp fill = fills(channel);
+  auto alloc = fill ? fill.getBuffer().getDefiningOp<pipe::AllocOp>() : pipe::AllocOp();
+  Value other = alloc ? alloc.getCrossedBuffer() : Value();
+  pipe::FillOp ofOther = other ? fills(other) : pipe::FillOp();
+  return ofOther ? ofOther.getChannel() : Value();
+}
+
 int64_t partOf(Operation *op) {
   if (auto acquire = dyn_cast<pipe::AcquireOp>(op))
     return acquire.getPart();

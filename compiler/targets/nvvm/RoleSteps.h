@@ -19,6 +19,10 @@ std::pair<mlir::Value, mlir::Value> useOf(mlir::Operation *op);
 /// The part of the use that an acquire or a fill is for; 0 for other ops.
 int64_t partOf(mlir::Operation *op);
 
+/// The channel that fills the buffer which is crossed with the one that `channel` fills; null if
+/// there is none.
+mlir::Value crossedChannel(mlir::Value channel);
+
 inline bool beginsUse(mlir::Operation *op) {
   return llvm::isa<pipe::AcquireOp, pipe::AwaitOp, pipe::ReceiveOp>(op);
 }

@@ -23,9 +23,10 @@ using namespace nvvm;
 //===----------------------------------------------------------------------===//
 
 /// The buffer over which `buffer` lies, or `buffer` itself. It stands for a place in shared memory.
+/// The stages of crossed buffers are kept apart by their acquires.
 Value placeOf(Value buffer) {
   while (auto alloc = buffer.getDefiningOp<pipe::AllocOp>()) {
-    if (!alloc.getOver())
+    if (!alloc.getOver() || alloc.getCrossed())
       break;
     buffer = alloc.getOver();
   }
@@ -452,6 +453,10 @@ bool advance(RunningRole &role, llvm::DenseMap<Value, Tokens> &channels) {
         for (auto [reader, count] : tokens.released)
           if (tokens.acquired - count >= stagesOf(channel))
             return false;
+        if (Value crossed = crossedChannel(channel)) // its use before must be released, too
+          for (auto [reader, count] : channels.find(crossed)->second.released)
+            if (tokens.acquired > count)
+              return false;
         return ++tokens.acquired > 0;
       })
       .Case([&](pipe::FillOp fill) { // the stage is full with the last part

@@ -205,6 +205,8 @@ class Rewriter {
 public:
   explicit Rewriter(ProductChain &chain) : chain(chain), loc(chain.loop.getLoc()) {}
   void run();
+  /// Starts all products in the iteration to which they belong.
+  void runInside();
 
 private:
   /// Writes the head of the iteration whose loop values are in `mapping`, and starts its product.
@@ -337,6 +339,29 @@ void Rewriter::run() {
   loop.erase();
 }
 
+/// Sums that are added from the registers take them until all additions have started. The next
+/// iteration's first product has no registers beside them, nor has the one before the last product.
+void Rewriter::runInside() {
+  Block &body = chain.body();
+  SmallVector<Operation *> old;
+  for (Operation &op : body.without_terminator())
+    old.push_back(&op);
+  Writer writer(chain, OpBuilder(body.getTerminator()));
+  writeHead(writer, writer.mapping);
+  for (Operation *op : chain.main)
+    writer.write(op);
+  for (Operation *op : chain.tail) {
+    if (op == chain.last)
+      writer.awaitAllBut(0);
+    writer.write(op);
+  }
+  writer.awaitAllBut(0);
+  for (OpOperand &yielded : body.getTerminator()->getOpOperands())
+    yielded.set(writer.mapping.lookupOrDefault(yielded.get()));
+  for (Operation *op : llvm::reverse(old))
+    op->erase();
+}
+
 SmallVector<Value> Rewriter::writeTail(Writer &writer, Value next, Value lastRow) {
   scf::ForOp loop = chain.loop;
   IRMapping ahead;
@@ -455,8 +480,14 @@ void openExchange(tile::KernelOp kernel, ProductChain &chain) {
   yield->setOperand(yield->getNumOperands() - 1, outermost.getResult(count));
 }
 
+/// Whether consumers add tiles to memory from their registers.
+bool addsFromRegisters(tile::KernelOp kernel) {
+  return kernel.walk([](tile::AccumulateOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 /// Rewrites the loops of the consumers of `kernel`. Returns whether there was one to rewrite.
 bool startProducts(tile::KernelOp kernel) {
+  bool isInside = addsFromRegisters(kernel);
   SmallVector<scf::ForOp> loops;
   for (auto roles : kernel.getBodyBlock().getOps<pipe::RolesOp>())
     roles.getConsumers().walk([&](scf::ForOp loop) { loops.push_back(loop); });
@@ -465,7 +496,10 @@ bool startProducts(tile::KernelOp kernel) {
     if (std::optional<ProductChain> chain = findProductChain(loop)) {
       if (chain->exchange)
         openExchange(kernel, *chain);
-      Rewriter(*chain).run();
+      if (isInside)
+        Rewriter(*chain).runInside();
+      else
+        Rewriter(*chain).run();
       hasChanged = true;
     }
   return hasChanged;

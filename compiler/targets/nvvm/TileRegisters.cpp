@@ -42,6 +42,14 @@ tile::ConvertOp conversionOf(Value value) {
                                                                             : tile::ConvertOp();
 }
 
+/// The warps of all consumers; 0 without roles.
+int64_t computingWarps(Value value) {
+  constexpr int64_t warpsOfWarpgroup = 4;
+  auto kernel = value.getParentRegion()->getParentOfType<tile::KernelOp>();
+  tile::ScheduleAttr schedule = kernel ? kernel.getScheduleAttr() : tile::ScheduleAttr();
+  return schedule ? warpsOfWarpgroup * schedule->consumers : 0;
+}
+
 /// 32-bit registers of a thread that hold `value`.
 int64_t registersOf(Value value) {
   if (tile::ConvertOp conversion = conversionOf(value))
@@ -58,6 +66,11 @@ int64_t registersOf(Value value) {
   if (!accumulator && !operand)
     return 0;
   int64_t warps = accumulator ? accumulator.getWarps() : operand.getWarps();
+  // Consumers may share the columns of sums. Of narrower sums each counts all columns, because the
+  // numbers of registers that tiles must leave were measured so (StartProducts.cpp).
+  constexpr int64_t countedWhole = 128;
+  if (accumulator && type.getExtent(1) > countedWhole)
+    warps = std::max(warps, computingWarps(value));
   int64_t elements = type.getExtent(0) * type.getExtent(1) / (32 * warps);
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   if (bits == 1)

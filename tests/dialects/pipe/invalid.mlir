@@ -576,3 +576,18 @@ tile.kernel @k() {
     pipe.write %cut to %sums[%use] : !tile.tile<[64, 96], f32, #pipe.accumulator<warps = 4>>, !pipe.buffer<1, [64, 96], f32, panels = true>
   }
 }
+
+// -----
+
+tile.kernel @crossed_over_none() {
+  // expected-error @+1 {{expected a crossed buffer of two stages, and one of the same type in `over`, got '!pipe.buffer<2, [64, 64], bf16, panels = true>'}}
+  %b = pipe.alloc {crossed} : !pipe.buffer<2, [64, 64], bf16, panels = true>
+}
+
+// -----
+
+tile.kernel @crossed_stages() {
+  %b = pipe.alloc : !pipe.buffer<1, [64, 64], bf16, panels = true>
+  // expected-error @+1 {{expected a crossed buffer of two stages, and one of the same type in `over`, got '!pipe.buffer<1, [64, 64], bf16, panels = true>'}}
+  %c = pipe.alloc over %b : !pipe.buffer<1, [64, 64], bf16, panels = true>, {crossed} : !pipe.buffer<1, [64, 64], bf16, panels = true>
+}

@@ -41,6 +41,8 @@ tile.kernel @all(%k: !tile.view<[?, ?, ?, 64], bf16>, %o: !tile.view<[?, ?, ?, 6
 tile.kernel @roles(%k: !tile.view<[?, ?, ?, 128], f16>, %o: !tile.view<[?, ?, ?, 128], f16>, %use: i32) {
   // CHECK: %[[K:.*]] = pipe.alloc : <2, [80, 128], f16, panels = true>
   %b = pipe.alloc : !pipe.buffer<2, [80, 128], f16, panels = true>
+  // CHECK: pipe.alloc over %[[K]] : !pipe.buffer<2, [80, 128], f16, panels = true>, {crossed} : <2, [80, 128], f16, panels = true>
+  %crossed = pipe.alloc over %b : !pipe.buffer<2, [80, 128], f16, panels = true>, {crossed} : !pipe.buffer<2, [80, 128], f16, panels = true>
   %q = pipe.alloc : !pipe.buffer<1, [128, 128], f16, panels = true>
   %shares = pipe.alloc : !pipe.buffer<2, [64, 128], f16, panels = true>
   %sums = pipe.alloc : !pipe.buffer<1, [64, 128], f32, panels = true>

@@ -289,6 +289,33 @@ TEST(AssemblyWithRoles, SpillsLittleOfFastGradients) {
     }
 }
 
+// Fast gradients of wide heads, where dK's kernel also adds to dQ. Their inner loop reads one
+// spilled number at most.
+TEST(AssemblyWithRoles, SpillsLittleOfFastWideGradients) {
+  if (!hasPtxas())
+    GTEST_SKIP() << noPtxas;
+  struct {
+    const char *variant;
+    int bytes; ///< stored and loaded
+  } cases[] = {
+      {"attention full() {}", 8},
+      {"attention causal() { mask = q >= k }", 112},
+      {"attention window(w: i32) { mask = q >= k && q - k < w }", 176},
+      {"attention alibi(slope: f32[H]) { score = s + slope[h] * (k - q); mask = q >= k }", 160},
+      {"attention prefix(p: i32) { mask = k < p || q >= k }", 112}};
+  for (auto [variant, bytes] : cases)
+    for (int headDim : {200, 256}) {
+      SCOPED_TRACE(testing::Message() << headDim << ": " << variant);
+      KernelSpecification specification = specificationOf(variant, headDim, ElementType::bf16, 90);
+      specification.algorithm = fastBackwardAlgorithm;
+      Artifact artifact = compiled(specification);
+      EXPECT_NE(artifact.schedule.find("late_crossed = true"), std::string::npos);
+      Assembled assembled = assemble(artifact.code);
+      EXPECT_TRUE(assembled.isClean()) << assembled.log;
+      EXPECT_LE(spilledBytes(assembled.log), bytes) << assembled.log;
+    }
+}
+
 // Masks for which blocks must be tested: their reads and divisors are held beside the tiles.
 TEST(AssemblyWithRoles, SpillsNothingWhereBlocksAreTested) {
   if (!hasPtxas())

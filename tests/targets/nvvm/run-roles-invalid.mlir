@@ -34,6 +34,42 @@ tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
 
 // -----
 
+// R5: the place of use 1 of %do is that of use 0 of %q, which the consumers release too late. Two stages of its own would be enough.
+tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>, %do: !tile.view<[?, ?, ?, 64], f16>) {
+  %rows = tile.work : !tile.block<query, 64>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %two = arith.constant 2 : i32
+  %qb = pipe.alloc : !pipe.buffer<2, [64, 64], f16, panels = true>
+  %db = pipe.alloc over %qb : !pipe.buffer<2, [64, 64], f16, panels = true>, {crossed} : !pipe.buffer<2, [64, 64], f16, panels = true>
+  %qc = pipe.open : !pipe.channel<2>
+  %dc = pipe.open : !pipe.channel<2>
+  pipe.roles producer 56 {
+    %n0 = scf.for %j = %zero to %two step %one iter_args(%n = %zero) -> (i32) : i32 {
+      pipe.acquire %qc[%n] : !pipe.channel<2>
+      pipe.fill %q[%rows] to %qb on %qc[%n] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>], !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+      // expected-note @+1 {{the producer waits here}}
+      pipe.acquire %dc[%n] : !pipe.channel<2>
+      pipe.fill %do[%rows] to %db on %dc[%n] : !tile.view<[?, ?, ?, 64], f16>[!tile.block<query, 64>], !pipe.buffer<2, [64, 64], f16, panels = true>, !pipe.channel<2>
+      %m = arith.addi %n, %one : i32
+      scf.yield %m : i32
+    }
+  } consumers 1 256 {
+    %n0 = scf.for %j = %zero to %two step %one iter_args(%n = %zero) -> (i32) : i32 {
+      pipe.await %qc[%n] : !pipe.channel<2>
+      // expected-error @+1 {{waits forever: the roles wait for each other; await in the order in which the producer fills, release earlier, or give the channel more stages}}
+      pipe.await %dc[%n] : !pipe.channel<2>
+      pipe.release %dc[%n] : !pipe.channel<2>
+      %m = arith.addi %n, %one : i32
+      scf.yield %m : i32
+    }
+    pipe.release %qc[%zero] : !pipe.channel<2>
+    pipe.release %qc[%one] : !pipe.channel<2>
+  }
+}
+
+// -----
+
 // R2: a stage is read after its release.
 tile.kernel @k(%q: !tile.view<[?, ?, ?, 64], f16>) {
   %rows = tile.work : !tile.block<query, 64>
