@@ -23,10 +23,12 @@ static bool isWide(const KernelSpecification &specification) {
   return std::max(specification.headDimQk, specification.headDimV) > 128;
 }
 
-/// Whether all sequences are known to be shorter than 1024.
+/// Whether all sequences are known to have fewer than 1024 keys, or at most 512 queries. (The
+/// Python package gives this number of queries for all launches with fewer.)
 static bool isShort(const KernelSpecification &specification) {
-  constexpr int64_t longFrom = 1024;
-  return specification.expectedLength > 0 && specification.expectedLength < longFrom;
+  constexpr int64_t longFrom = 1024, fewQueries = 512;
+  int64_t keys = specification.expectedLength, queries = specification.expectedQueries;
+  return (keys > 0 && keys < longFrom) || (queries > 0 && queries <= fewQueries);
 }
 
 /// Whether the schedule does not name `choice`.
@@ -57,9 +59,11 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
     return {withSchedule(specification, "consumers = 2, block_n = 128, query_stages = 2"),
             withSchedule(specification, "consumers = 2, block_n = 128")};
   // Sums of dK and dQ leave no registers for those of dV (docs/log/2026-12-01-six-products.md).
-  if (addsUp && isWide(specification))
+  if (addsUp && isWide(specification) && isOpen(specification, "stages"))
     return {
         withSchedule(specification, "consumers = 2, split_outputs = true, late_crossed = true")};
+  if (addsUp && isWide(specification)) // late_crossed needs two stages
+    return {withSchedule(specification, "consumers = 2, split_outputs = true")};
   if (addsUp)
     return {withSchedule(specification, "consumers = 2")};
   if (has(tile::ScorePartialsOp::getOperationName())) {
@@ -84,7 +88,8 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   // faster and causal attention slower, and at 512 both were slower
   // (docs/log/2026-11-29-deterministic-narrow.md).
   constexpr int64_t longFrom = 2048;
-  bool isLong = specification.expectedLength == 0 || specification.expectedLength >= longFrom;
+  bool isLong = !isShort(specification) &&
+                (specification.expectedLength == 0 || specification.expectedLength >= longFrom);
   bool isCountOpen = isOpen(specification, "consumers");
   bool mayHaveOne =
       isNarrow && specification.headDimV <= 64 && isLong && (isCountOpen || wanted.consumers == 1);
@@ -123,14 +128,14 @@ static std::vector<Attempt> inTurn(const KernelSpecification &specification) {
   fused.schedule = mergedOverrides("add_in_turn = true", specification.schedule);
   std::vector<Attempt> attempts;
   Schedule wanted;
-  // The copy engine adds for work items in turn. For wide heads it does not, so that attempt fails
-  // and says why.
-  if (isWide(specification)) {
-    if (!isOpen(specification, "add_in_turn"))
-      attempts.push_back(withSchedule(fused, "consumers = 2"));
-  } else if (overrideSchedule(wanted, fused.schedule) && wanted.addInTurn && !wanted.splitOutputs) {
+  if (!overrideSchedule(wanted, fused.schedule) || !wanted.addInTurn)
+    return {};
+  // The copy engine adds for work items in turn. For wide heads and split outputs it does not. If
+  // that was asked for, the attempt says why it is not possible.
+  if (!isWide(specification) && !wanted.splitOutputs)
     attempts = withRoles(fused);
-  }
+  else if (!isOpen(specification, "add_in_turn"))
+    attempts.push_back(withSchedule(fused, "consumers = 2"));
   for (Attempt &each : attempts)
     each.mustOverlap = true;
   return attempts;

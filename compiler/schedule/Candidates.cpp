@@ -109,7 +109,8 @@ Space gradientSpace(bool hasRoles) {
   space.departures = {"split_outputs = true"};
   if (hasRoles) // schedules with consumers = 0 reject them
     append(space.departures,
-           {"split_outputs = true, late_stages = 1", "persistent = false", "persistent = true"});
+           {"split_outputs = true, late_stages = 1", "split_outputs = true, late_crossed = true",
+            "persistent = false", "persistent = true"});
   return space;
 }
 

@@ -139,6 +139,13 @@ static Status checkRoles(const Schedule &schedule, const KernelSpecification &sp
   if (schedule.lateCrossed && schedule.stages != 2)
     return reject(fmt::format("late_crossed needs stages = 2, not {}: two tensors share two places",
                               schedule.stages));
+  if (schedule.lateCrossed && schedule.lateStages > 0)
+    return reject(fmt::format("late_crossed gives the buffers of late_stages two stages, not {}; "
+                              "leave one of the two out",
+                              schedule.lateStages));
+  if (schedule.addInTurn && schedule.splitOutputs)
+    return reject("add_in_turn and split_outputs exclude each other: the kernel that adds in turn "
+                  "computes all gradients; leave one of the two out");
   if (schedule.addInTurn && specification.isAttention())
     return reject("add_in_turn is only for gradients, whose work items add to shared sums; leave "
                   "it out");

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "transforms/Passes.h"
 
-#include "mlir/Analysis/SliceAnalysis.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -14,17 +14,26 @@ namespace tesela {
 
 namespace {
 
-/// Whether `value` is computed from the place of the work item's block.
+/// Whether `value` is computed from the first row of the work item's block.
 bool dependsOnItem(Value value) {
-  llvm::SetVector<Operation *> slice;
-  BackwardSliceOptions options;
-  options.inclusive = true;
-  (void)getBackwardSlice(value, &slice, options);
-  return llvm::any_of(slice, [](Operation *op) { return isa<tile::WorkOp>(op); });
+  llvm::SetVector<Value> used;
+  used.insert(value);
+  for (size_t next = 0; next < used.size(); ++next) { // the loop appends to `used`
+    Operation *op = used[next].getDefiningOp();
+    if (!op)
+      continue;
+    auto coordinates = dyn_cast<tile::CoordinatesOp>(op);
+    if (coordinates && used[next] != coordinates.getFirst())
+      continue; // a batch or a head
+    if (isa<tile::WorkOp>(op))
+      return true;
+    used.insert(op->operand_begin(), op->operand_end());
+  }
+  return false;
 }
 
-/// Whether a block of keys has the more queries, the earlier its keys are: its run ends where all
-/// runs end.
+/// Whether early blocks of keys may have the most queries: all blocks have one run, which ends at
+/// the same query, and its first query depends on the block.
 bool isLongestFirst(tile::BlocksOp loop) {
   ValueRange runs = loop.getRuns();
   return runs.size() == 2 && dependsOnItem(runs[0]) && !dependsOnItem(runs[1]);
@@ -35,7 +44,8 @@ struct TileOrderItems : impl::TileOrderItemsBase<TileOrderItems> {
     tile::KernelOp kernel = getOperation();
     bool addsInTurn = false, isLong = false;
     kernel.walk([&](tile::OrderAdditionsOp) { addsInTurn = true; });
-    if (!addsInTurn || kernel.getScheduleAttr()->lastKeysFirst)
+    tile::ScheduleAttr schedule = kernel.getScheduleAttr();
+    if (!addsInTurn || (schedule && schedule->lastKeysFirst))
       return;
     kernel.walk([&](tile::BlocksOp loop) { isLong |= isLongestFirst(loop); });
     kernel.walk([&](tile::WorkOp work) {

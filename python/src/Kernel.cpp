@@ -160,13 +160,16 @@ PyObject *make(PyTypeObject *type, PyObject *arguments, PyObject *) {
 
 } // namespace
 
-/// On a GPU, gradients have the same schedule for all lengths.
+/// On a GPU, gradients have one schedule for up to 512 queries, and one for all others.
 int bucketFor(const Kernel &kernel, int64_t queries, int64_t keys) {
   const char *algorithm = kernel.options.algorithm;
   bool isForward =
       std::strcmp(algorithm, "forward") == 0 || std::strcmp(algorithm, "forward_in_parts") == 0;
   bool isForHost = std::strcmp(tesela_context_target(kernel.context->context), "host") == 0;
-  return isForward || isForHost ? bucketOf(queries, keys) : bucketCount - 1;
+  if (isForward || isForHost)
+    return bucketOf(queries, keys);
+  constexpr int64_t few = 512;
+  return queries <= few ? bucketOf(few, keys) : bucketCount - 1;
 }
 
 namespace {

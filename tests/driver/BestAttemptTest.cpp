@@ -75,12 +75,18 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   // The sums of wide heads are added from registers, by the kernel of dK. Short launches and
   // columns that two warpgroups cannot share in whole panels have no such sums.
   KernelSpecification wide = gradients("backward_fast"), exactOfWide = gradients("backward");
-  for (auto [headDim, length, adds] :
-       {std::tuple(256, 0, true), {256, 1024, true}, {256, 1023, false}, {192, 0, false}}) {
-    SCOPED_TRACE(testing::Message() << "D " << headDim << ", length " << length);
+  for (auto [headDim, length, queries, adds] : {std::tuple(256, 0, 0, true),
+                                                {256, 1024, 0, true},
+                                                {256, 1023, 0, false},
+                                                {256, 0, 512, false},
+                                                {256, 0, 513, true},
+                                                {192, 0, 0, false}}) {
+    SCOPED_TRACE(testing::Message()
+                 << "D " << headDim << ", length " << length << ", queries " << queries);
     for (KernelSpecification *each : {&wide, &exactOfWide}) {
       each->headDimQk = each->headDimV = headDim;
       each->expectedLength = length;
+      each->expectedQueries = queries;
     }
     Artifact ofWide = kernelsOf(wide);
     EXPECT_TRUE(hasRoles(ofWide));
@@ -173,15 +179,17 @@ TEST(BestAttempt, DeterministicGradientsAddInTurnWhereTheirTilesFit) {
 TEST(BestAttempt, AdditionsInTurnThatAreAskedForHaveNoReplacement) {
   struct {
     int headDim;
-    const char *variant, *reason;
+    const char *variant, *reason, *schedule = "add_in_turn = true";
   } const cases[] = {
-      {256, "attention full() {}", "shared memory"},
+      {256, "attention full() {}", "the copy engine adds, which have at most 128 columns"},
+      {128, "attention full() {}", "add_in_turn and split_outputs exclude each other",
+       "add_in_turn = true, split_outputs = true"},
       {128, "attention documents(id: i32[Sk]) { mask = id[q] == id[k] }", "tile.find_blocks"}};
   for (const auto &each : cases) {
     KernelSpecification specification = gradients("backward");
     specification.variantText = each.variant;
     specification.headDimQk = specification.headDimV = each.headDim;
-    specification.schedule = "add_in_turn = true";
+    specification.schedule = each.schedule;
     Result<Artifact> artifact = compile(specification);
     ASSERT_FALSE(artifact.ok()) << artifact->schedule;
     EXPECT_NE(artifact.error().message().find(each.reason), std::string::npos)

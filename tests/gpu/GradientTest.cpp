@@ -406,6 +406,11 @@ TEST_P(WideHeads, BackwardFastOfManyItems) {
   expectGradients("backward_fast", place.schedule, /*hasDlse=*/false, Sk, batches);
 }
 
+// A work item has several query heads, whose loads continue in crossed buffers.
+TEST_P(WideHeads, BackwardFastOfSharedHeads) {
+  expectGradients("backward_fast", place.schedule, /*hasDlse=*/false, Sk, B, {"workers=1"});
+}
+
 TEST_P(WideHeads, Dropout) {
   dropPairs();
   expectGradients("backward", place.schedule, /*hasDlse=*/false);

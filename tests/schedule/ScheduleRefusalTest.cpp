@@ -26,8 +26,9 @@ TEST_P(ScheduleRefusal, SaysWhatToChange) {
   EXPECT_FALSE(schedule.error().isDefect());
 }
 
-// Each consumer has a warp that adds for it, and work items must start in order.
-TEST(ScheduleOfGradients, AddsInTurnWithItemsAndAtMostTwoConsumers) {
+// Additions in turn: each consumer has a warp that adds for it, and work items must start in order.
+// Crossed buffers: two tensors share two stages.
+TEST(ScheduleOfGradients, NeedsWhatItsAdditionsAndBuffersNeed) {
   constexpr const char *two = "consumers = 2, block_m = 128, warps = 8, add_in_turn = true",
                        *three = "consumers = 3, block_m = 192, warps = 12, add_in_turn = true";
   auto chosen = [](const std::string &schedule) {
@@ -38,7 +39,12 @@ TEST(ScheduleOfGradients, AddsInTurnWithItemsAndAtMostTwoConsumers) {
   EXPECT_TRUE(chosen(two).ok());
   for (auto [schedule, reason] :
        {std::pair(std::string(two) + ", persistent = false", "add_in_turn needs persistent = true"),
-        {three, "add_in_turn needs 1 or 2 consumers, not 3"}}) {
+        {three, "add_in_turn needs 1 or 2 consumers, not 3"},
+        {std::string(two) + ", split_outputs = true",
+         "add_in_turn and split_outputs exclude each other"},
+        {"consumers = 2, late_crossed = true, stages = 1", "late_crossed needs stages = 2, not 1"},
+        {"consumers = 2, late_crossed = true, late_stages = 1",
+         "late_crossed gives the buffers of late_stages two stages, not 1"}}) {
     Result<Schedule> refused = chosen(schedule);
     ASSERT_FALSE(refused.ok()) << refused->text();
     EXPECT_NE(refused.error().message().find(reason), std::string::npos)

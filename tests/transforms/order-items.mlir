@@ -70,3 +70,21 @@ tile.kernel @window(workspace %turns: !tile.view<[B, H, Sk], f32>)
     tile.yield
   }
 }
+
+// The first query depends on the batch alone.
+// CHECK-LABEL: tile.kernel @batches
+tile.kernel @batches(workspace %turns: !tile.view<[B, H, Sk], f32>)
+    attributes {schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
+  // CHECK: tile.work order last_keys_first : <key, 128>
+  %keys = tile.work : !tile.block<key, 128>
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+  %x = tile.constant 0.0 : !tile.tile<[128, 64], f32>
+  tile.blocks %queries, %partial of %keys : !tile.block<key, 128> -> !tile.block<query, 64> {
+    %t = tile.mask %x if %partial at %keys, %queries : !tile.tile<[128, 64], f32>, !tile.block<key, 128>, !tile.block<query, 64> do {
+    ^bb0(%b: i32, %h: i32, %hkv: i32, %q: i32, %k: i32):
+      %m = arith.cmpi sge, %q, %b : i32
+      tile.yield %m : i1
+    }
+    tile.yield
+  }
+}

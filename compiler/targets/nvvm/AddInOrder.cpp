@@ -120,13 +120,14 @@ void KernelLowering::lowerAtEnd(tile::AtEndOp op) {
 }
 
 /// A block of keys has a word for each key, and its adders use the first ones. Without queries
-/// nothing has cleared the words, and nothing is added.
+/// nothing has cleared the words, and nothing is added. Without keys there are no words.
 ItemTicket KernelLowering::itemTicket() {
   tile::OrderAdditionsOp order = orderOfAdditions();
   if (!order)
     return {};
   return {slots[viewOf(order.getTurns()).data],
-          (order.getKeys().getType().getRows() - 1) * elementBytes, extents().Sq};
+          (order.getKeys().getType().getRows() - 1) * elementBytes,
+          arith::MinUIOp::create(builder, loc, extents().Sq, extents().Sk)};
 }
 
 void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {

@@ -81,8 +81,8 @@ void KernelLowering::lowerFragmentLoad(tile::LoadOp op) {
   values[op] = results;
 }
 
-/// Adds the elements of a strip where a lane's four elements are adjacent. No branch may stand
-/// between products in flight, so each addition has a predicate.
+/// Adds the elements of a strip where a lane's four elements are adjacent. Each addition has a
+/// predicate in place of a branch.
 void KernelLowering::addFragments(Value view, const BlockCoordinates &block, Value row,
                                   const Values &elements, int64_t strip, const FragmentShape &shape,
                                   Value exists) {

@@ -15,6 +15,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Target/TargetMachine.h"
@@ -56,7 +57,18 @@ void addNVVMPasses(OpPassManager &passes) {
   passes.addPass(createScalarsToLLVM());
 }
 
-static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const ChipFacts &chip) {
+/// Whether the module adds vectors to memory (PtxInstructions::addGlobal16Bytes).
+static bool addsVectors(const llvm::Module &module) {
+  return llvm::any_of(module, [](const llvm::Function &function) {
+    return llvm::any_of(llvm::instructions(function), [](const llvm::Instruction &instruction) {
+      return nvvm::assemblyOf(instruction).contains("red.global.add.v4.f32");
+    });
+  });
+}
+
+/// `leastPtx`: the first PTX version that has all instructions of the module.
+static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const ChipFacts &chip,
+                                                                      int leastPtx = 0) {
   llvm::Triple triple("nvptx64-nvidia-cuda");
   Result<const llvm::Target *> target = findTarget(triple);
   if (!target)
@@ -66,8 +78,9 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   std::unique_ptr<llvm::TargetMachine> machine((*target)->createTargetMachine(
       triple, "sm_" + std::to_string(chip.sm) + (chip.accelerated ? "a" : ""),
-      "+ptx" + std::to_string(chip.accelerated ? chip.acceleratedPtx : chip.ptxVersion), options,
-      std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
+      "+ptx" + std::to_string(
+                   std::max(leastPtx, chip.accelerated ? chip.acceleratedPtx : chip.ptxVersion)),
+      options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Default));
   if (!machine)
     return Error(Code::defect, "LLVM makes no code for sm_" + std::to_string(chip.sm));
   return machine;
@@ -110,7 +123,10 @@ std::unique_ptr<llvm::Module> nvvmModule(ModuleOp module, const ChipFacts &chip,
 }
 
 Result<std::string> ptxOf(llvm::Module &module, const ChipFacts &chip) {
-  Result<std::unique_ptr<llvm::TargetMachine>> machine = makeTargetMachine(chip);
+  // Drivers and assemblers of CUDA 12.0 end with PTX 8.0. So only kernels that need 8.1 have it.
+  constexpr int ptxOfVectors = 81;
+  Result<std::unique_ptr<llvm::TargetMachine>> machine =
+      makeTargetMachine(chip, addsVectors(module) ? ptxOfVectors : 0);
   if (!machine)
     return machine.error();
   return generateCode(module, **machine, llvm::CodeGenFileType::AssemblyFile);

@@ -30,6 +30,14 @@ static bool isReadInBetween(tile::LoadOp load) {
          llvm::any_of(products, reads);
 }
 
+/// Whether the first product of its block reads `load`.
+static bool isReadFirst(tile::LoadOp load) {
+  for (Operation &op : *load->getBlock())
+    if (isa<tile::DotOp, pipe::DotStartOp>(op))
+      return llvm::is_contained(op.getOperands(), load.getTile());
+  return false;
+}
+
 bool RoleChannels::isBrought(tile::LoadOp load) {
   return !broughtBy(load) && (isReadByProduct(load) || isColumnsOfWorkspace(load));
 }
@@ -113,11 +121,11 @@ void RoleChannels::openChannels(OpBuilder &builder) {
 }
 
 /// A load that is read in between is crossed with one of the same tiles that the first product
-/// reads. Both run once in each iteration.
+/// reads. Both run once in each iteration, and nowhere else.
 void RoleChannels::crossLateLoads() {
-  llvm::MapVector<Value, SmallVector<tile::LoadOp>> loads; ///< of loops, by view
+  llvm::MapVector<Value, SmallVector<tile::LoadOp>> loads; ///< by view
   kernel.walk([&](tile::LoadOp load) {
-    if (isBrought(load) && load->getParentOp() != kernel)
+    if (isBrought(load))
       loads[load.getView()].push_back(load);
   });
   for (auto &[view, lateLoads] : loads)
@@ -126,11 +134,15 @@ void RoleChannels::crossLateLoads() {
       pipe::AllocOp buffer = viewChannels.find(view)->second.buffer,
                     under = viewChannels.find(otherView)->second.buffer;
       auto type = buffer.getBuffer().getType();
+      auto channelOf = [&](Value loaded) {
+        return viewChannels.find(loaded)->second.channel.getChannel().getType();
+      };
       if (lateLoads.size() == 1 && otherLoads.size() == 1 && isReadInBetween(late) &&
-          !isReadInBetween(other) && late->getBlock() == other->getBlock() &&
-          other->isBeforeInBlock(late) && type == under.getBuffer().getType() &&
-          type.getStages() == 2 && type.getPanels() && !under.getCrossedBuffer() &&
-          !buffer.getCrossedBuffer()) {
+          isReadFirst(other) && late->getParentOp() != kernel &&
+          late->getBlock() == other->getBlock() && other->isBeforeInBlock(late) &&
+          type == under.getBuffer().getType() && type.getStages() == 2 && type.getPanels() &&
+          !under.getCrossedBuffer() && !buffer.getCrossedBuffer() &&
+          channelOf(view) == channelOf(otherView)) {
         buffer.getOverMutable().assign(under.getBuffer());
         buffer.setCrossed(true);
       }

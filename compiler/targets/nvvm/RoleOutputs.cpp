@@ -32,10 +32,6 @@ static pipe::BufferType bufferFor(Value tile, const Schedule &schedule) {
                                type.getElementType(), /*panels=*/true);
 }
 
-/// Sums of more columns are added straight from the registers: 64 rows of 256 columns take 64 KB,
-/// and with them keys, values, queries and dO do not fit into the shared memory of sm_90.
-static constexpr int64_t mostBufferedColumns = 128;
-
 void emitAdditions(Block &block) {
   SmallVector<tile::AccumulateOp> additions;
   block.walk([&](tile::AccumulateOp addition) { additions.push_back(addition); });

@@ -25,7 +25,12 @@ struct OwnRows {
 /// over a buffer of additions, each stage lies in its warpgroup's share of them.
 int64_t bytesBetweenShares(mlir::Value buffer);
 
-/// Replaces each tile.accumulate to a workspace in fragment order in `block`, a part of the
+/// The copy engine adds sums of up to this many columns. Wider ones are added straight from the
+/// registers: 64 rows of 256 columns take 64 KB, and with them keys, values, queries and dO do not
+/// fit into the shared memory of sm_90.
+inline constexpr int64_t mostBufferedColumns = 128;
+
+/// Replaces each such tile.accumulate to a workspace in fragment order in `block`, a part of the
 /// consumers' program. A pipe.drain stands before each: the buffer must be free again.
 void emitAdditions(mlir::Block &block);
 

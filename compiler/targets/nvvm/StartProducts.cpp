@@ -36,8 +36,8 @@ constexpr int64_t otherRegisters = 16;
 /// of documents.
 constexpr int64_t wideColumns = 128, otherRegistersBesideWide = 48;
 
-/// Further registers for kernels that add to memory, where each thread computes the addresses. With
-/// D 128 such kernels spill 12 to 16 bytes without them.
+/// Further registers for kernels whose copies add to memory: threads compute addresses for them.
+/// With D 128 such kernels spill 12 to 16 bytes without them.
 constexpr int64_t registersOfAdditions = 16;
 
 constexpr int chipWithRoles = 90; // roles need wgmma and setmaxnreg
@@ -339,7 +339,7 @@ void Rewriter::run() {
   loop.erase();
 }
 
-/// Sums that are added from the registers take them until all additions have started. The next
+/// Sums that are added from the registers keep theirs until all additions have started. The next
 /// iteration's first product has no registers beside them, nor has the one before the last product.
 void Rewriter::runInside() {
   Block &body = chain.body();

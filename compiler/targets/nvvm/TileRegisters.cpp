@@ -66,8 +66,8 @@ int64_t registersOf(Value value) {
   if (!accumulator && !operand)
     return 0;
   int64_t warps = accumulator ? accumulator.getWarps() : operand.getWarps();
-  // Consumers may share the columns of sums. Of narrower sums each counts all columns, because the
-  // numbers of registers that tiles must leave were measured so (StartProducts.cpp).
+  // Consumers may share the columns of sums. Narrower sums are counted whole, as when the limits in
+  // StartProducts.cpp were measured.
   constexpr int64_t countedWhole = 128;
   if (accumulator && type.getExtent(1) > countedWhole)
     warps = std::max(warps, computingWarps(value));

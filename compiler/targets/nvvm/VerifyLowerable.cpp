@@ -7,6 +7,7 @@
 #include "targets/common/ViewPlace.h"
 #include "targets/nvvm/Passes.h"
 #include "targets/nvvm/ProductShares.h"
+#include "targets/nvvm/RoleOutputs.h"
 #include "tile/GradientOps.h"
 #include "tile/WorkOps.h"
 
@@ -192,13 +193,29 @@ LogicalResult verify(tile::OrderAdditionsOp op) {
   if (search.wasInterrupted())
     return op.emitOpError() << "expected a kernel that knows its blocks without a search "
                                "(tile.find_blocks), got one that searches; leave add_in_turn out";
-  bool isDealt = false;
-  kernel.walk([&](tile::WorkOp work) { isDealt |= bool(work.getDealt()); });
+  bool isDealt = false, isForward = false, isWide = false;
+  kernel.walk([&](tile::WorkOp work) {
+    isDealt |= bool(work.getDealt());
+    isForward |= work.getOrder() == tile::ItemOrder::FirstKeysFirst;
+  });
+  kernel.walk([&](tile::AccumulateOp addition) {
+    isWide |=
+        cast<tile::TileType>(addition.getTile().getType()).getExtent(1) > nvvm::mostBufferedColumns;
+  });
   if (isDealt != bool(op.getPart()))
     return op.emitOpError() << "expected " << (isDealt ? "a part" : "no part")
                             << " of a kernel whose work items have "
                             << (isDealt ? "parts" : "all query heads of a key/value head")
                             << " (tile.work), got " << (isDealt ? "none" : "one");
+  // The first keys come first where the last queries do. Otherwise items would pass each other.
+  if (isForward != schedule->lastKeysFirst)
+    return op.emitOpError() << "expected the order of tile.work that tile-order-items gives, got "
+                            << (isForward ? "first_keys_first without" : "another one with")
+                            << " last_keys_first in the schedule; run that pass";
+  if (isWide)
+    return op.emitOpError() << "expected sums that the copy engine adds, which have at most "
+                            << nvvm::mostBufferedColumns
+                            << " columns, got more; leave add_in_turn out";
   return success();
 }
 

@@ -182,6 +182,26 @@ tile.kernel @turns_of_no_part(workspace %turns: !tile.view<[B, H, Sk], f32>, %pa
 
 // -----
 
+tile.kernel @turns_in_the_other_order(workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
+  %keys = tile.work : !tile.block<key, 128>
+  // expected-error @+1 {{expected the order of tile.work that tile-order-items gives, got first_keys_first without last_keys_first in the schedule; run that pass}}
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+}
+
+// -----
+
+tile.kernel @turns_from_registers(workspace %sums: !tile.view<[B, H, Sq, 256], f32>, workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
+  %keys = tile.work order last_keys_first : !tile.block<key, 128>
+  // expected-error @+1 {{expected sums that the copy engine adds, which have at most 128 columns, got more; leave add_in_turn out}}
+  tile.order_additions by %turns[%keys] : !tile.view<[B, H, Sk], f32>[!tile.block<key, 128>]
+  %first = arith.constant 0 : i32
+  %queries = tile.block %first of %keys : !tile.block<key, 128> -> !tile.block<query, 64>
+  %dQ = tile.constant 0.0 : !tile.tile<[64, 256], f32>
+  tile.accumulate %dQ, %sums[%queries] : !tile.tile<[64, 256], f32>, !tile.view<[B, H, Sq, 256], f32>[!tile.block<query, 64>]
+}
+
+// -----
+
 tile.kernel @turns_with_a_search(workspace %turns: !tile.view<[B, H, Sk], f32>) attributes {pipe.shared_bytes = 0 : i64, schedule = #tile.schedule<block_m = 128, block_n = 64, stages = 2, warps = 8, q_in_registers = false, consumers = 2, persistent = true, add_in_turn = true>} {
   %keys = tile.work : !tile.block<key, 128>
   // expected-error @+1 {{expected a kernel that knows its blocks without a search (tile.find_blocks), got one that searches; leave add_in_turn out}}
