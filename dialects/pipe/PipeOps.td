@@ -30,9 +30,9 @@ def Pipe_AllocOp : Pipe_Op<"alloc", [MemoryEffects<[MemAlloc]>]> {
     | of `over` | stage 0 | stage 1 | stage 0 | stage 1 |
     | of this buffer, in stages of `over` | 1 | 0 | 1 | 0 |
 
-    So use n + 1 of one buffer comes to the stage that held use n of the other. `pipe.acquire` waits until use n of that other buffer has been released;
-    its own use n - 1 was released before. With two buffers of one stage each, which take as much memory, a copy could start only when the use before it of the same
-    buffer has been released, perhaps at the end of an iteration.
+    So use n + 1 of one buffer comes to the stage that held use n of the other, and `pipe.acquire` waits until that use has been released. The uses
+    of its own buffer that the stage held earlier were released before that one was filled. With two buffers of one stage each, which take as much
+    memory, a copy could start only when the use before it of the same buffer has been released, perhaps at the end of an iteration.
 
     Examples:
     ```mlir
