@@ -248,8 +248,9 @@ std::vector<Attempt> attemptsFor(const KernelSpecification &specification) {
     fused.algorithm = fusedBackwardAlgorithm;
     exact.algorithm = backwardAlgorithm;
     std::vector<Attempt> attempts = unordered(exact);
-    // Six products of wide heads need a kernel before and one after them, which short launches feel
-    // (512 tokens, D 256: 0.459 ms, without them 0.410; docs/log/2026-12-01-six-products.md).
+    // Six products of wide heads need a kernel before and one after them. In a short launch these
+    // cost more than two products save (512 tokens, D 256: 0.459 ms, without them 0.410;
+    // docs/log/2026-12-01-six-products.md).
     if (isWide(specification) && isShort(specification))
       return attempts;
     // With five products that wait for each other, seven products that do not are faster.

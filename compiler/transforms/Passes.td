@@ -262,7 +262,7 @@ def TileOrderItems : Pass<"tile-order-items", "::tesela::tile::KernelOp"> {
     | | order |
     |---|---|
     | the schedule has `last_keys_first` | `first_keys_first` |
-    | the first blocks of keys have the most queries: there is one run, it ends at the same query for all blocks of keys, and its first query depends on the block | `last_keys_first_but_at_end` |
+    | the first blocks of keys may have the most queries: there is one run, it ends at the same query for all blocks of keys, and its first query depends on the block | `last_keys_first_but_at_end` |
     | otherwise | `last_keys_first` |
 
     Under a causal mask a work item begins at its diagonal. If the last keys come first, the work item before begins at later queries, and adds to each

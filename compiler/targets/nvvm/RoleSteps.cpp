@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "targets/nvvm/RoleSteps.h"
 
+#include "targets/nvvm/ProductChain.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -21,17 +23,13 @@ std::pair<Value, Value> useOf(Operation *op) {
 }
 
 Value crossedChannel(Value channel) {
-  auto fills = [](Value value) {
-    for (Operation *user : value.getUsers())
-      if (auto fill = dyn_cast<pipe::FillOp>(user))
-        return fill;
-    return pipe::FillOp();
-  };
-  pipe::FillOp fill = fills(channel);
-  auto alloc = fill ? fill.getBuffer().getDefiningOp<pipe::AllocOp>() : pipe::AllocOp();
-  Value other = alloc ? alloc.getCrossedBuffer() : Value();
-  pipe::FillOp ofOther = other ? fills(other) : pipe::FillOp();
-  return ofOther ? ofOther.getChannel() : Value();
+  for (Operation *user : channel.getUsers())
+    if (auto fill = dyn_cast<pipe::FillOp>(user)) {
+      auto alloc = fill.getBuffer().getDefiningOp<pipe::AllocOp>();
+      Value other = alloc ? alloc.getCrossedBuffer() : Value();
+      return other ? channelThatFills(other) : Value();
+    }
+  return {};
 }
 
 int64_t partOf(Operation *op) {

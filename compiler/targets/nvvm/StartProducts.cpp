@@ -339,8 +339,9 @@ void Rewriter::run() {
   loop.erase();
 }
 
-/// Sums that are added from the registers keep theirs until all additions have started. The next
-/// iteration's first product has no registers beside them, nor has the one before the last product.
+/// Sums that are added from registers hold these until all additions have started. Beside them
+/// there are no registers for the next iteration's first product, nor for the product before the
+/// last one.
 void Rewriter::runInside() {
   Block &body = chain.body();
   SmallVector<Operation *> old;
