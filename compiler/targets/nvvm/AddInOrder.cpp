@@ -9,12 +9,17 @@
 // When consumers waited themselves, gradients took 1.3 times as long
 // (docs/log/2026-11-29-gradients-tried.md).
 //
-// A consumer and its adder share a mailbox. The consumer's first thread writes a message, and the
-// adder sets the message to 0 when the consumer may write again:
+// A consumer and its adder share a mailbox with two barriers. The consumer's first thread writes a
+// message and arrives at the first barrier. The adder arrives at the second one when the consumer
+// may write again. A message is one of
 //
 //   1 + row      the sums of a block of queries that begins at `row`
 //   itemBegins   a work item begins, at another head or with other keys
 //   itemsEnd     there is no other work item
+//
+// All threads of a consumer count its messages, because a wait needs the parity of its phase. A
+// thread must not be two phases late: it would wait forever. So all of them wait only where they
+// meet before the next message. Otherwise the first thread waits alone.
 //
 // A word in the workspace says how far the work item of a block of keys is:
 //
@@ -41,6 +46,7 @@
 #include "tile/Extents.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
@@ -50,8 +56,8 @@ static constexpr int64_t elementBytes = 4;
 
 // The parts of a mailbox, in bytes.
 static constexpr int64_t wordPart = 8, sumsPart = 16, turnPart = 24, stepPart = 28,
-                         barrierPart = 32;
-static_assert(barrierPart + 8 <= bytesOfMailbox);
+                         barrierPart = 32, freePart = 40;
+static_assert(freePart + 8 <= bytesOfMailbox);
 
 // Messages that are no row.
 static constexpr int64_t itemsEnd = -1, itemBegins = -2;
@@ -71,13 +77,27 @@ Value KernelLowering::ownMailbox() {
 void KernelLowering::initMailboxes() {
   for (int64_t consumer = 0; consumer < consumers; ++consumer) {
     ptx().initBarrier(mailboxOf(consumer), barrierPart, /*arrivals=*/1);
-    ptx().storeShared(mailboxOf(consumer), 0, constant(0));
+    ptx().initBarrier(mailboxOf(consumer), freePart, /*arrivals=*/1);
   }
 }
 
-void KernelLowering::awaitAdder() { ptx().awaitZero(ownMailbox()); }
+void KernelLowering::startMessages() {
+  Type word = builder.getI32Type();
+  parityOfMessage = LLVM::AllocaOp::create(
+      builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), word, constant(1));
+  // The phase before a barrier's first one counts as complete.
+  LLVM::StoreOp::create(builder, loc, constant(1), parityOfMessage);
+}
+
+void KernelLowering::awaitAdder() {
+  Value parity = LLVM::LoadOp::create(builder, loc, builder.getI32Type(), parityOfMessage);
+  ptx().awaitBarrier(add(ownMailbox(), constant(freePart)), parity, trapWaits);
+}
 
 void KernelLowering::handOver(Value message) {
+  Value parity = LLVM::LoadOp::create(builder, loc, builder.getI32Type(), parityOfMessage);
+  LLVM::StoreOp::create(builder, loc, arith::XOrIOp::create(builder, loc, parity, constant(1)),
+                        parityOfMessage);
   ptx().leaveMessage(ownMailbox(), message, barrierPart, isFirstOfWarpgroup());
 }
 
@@ -145,8 +165,8 @@ void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
   Value word = rowAddress(op.getTurns(), own, constant(0));
   own.first = constant(0);
   Value sums = blockAddress(additionOf(kernel).getView(), own, f32);
-  awaitAdder();
   onFirstOfWarpgroup([&] {
+    awaitAdder();
     ptx().storeSharedAddress(ownMailbox(), wordPart, word);
     ptx().storeSharedAddress(ownMailbox(), sumsPart, sums);
     ptx().storeShared(ownMailbox(), turnPart, turn);
@@ -157,7 +177,7 @@ void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
 }
 
 void KernelLowering::stopAdders() {
-  awaitAdder();
+  onFirstOfWarpgroup([&] { awaitAdder(); });
   handOver(constant(itemsEnd));
 }
 
@@ -185,13 +205,6 @@ void KernelLowering::lowerAdder(int64_t consumer) {
 void PtxInstructions::storeSharedAddress(Value base, int64_t offset, Value pointer) {
   emit({}, {base, pointer}, ("st.shared.b64 [$0+" + Twine(offset) + "], $1;").str(),
        "r,l,~{memory}", /*hasSideEffects=*/true);
-}
-
-void PtxInstructions::awaitZero(Value address) {
-  emit({}, address,
-       "{\n .reg .pred waits;\n .reg .b32 x;\nSPIN:\n ld.acquire.cta.shared.b32 x, [$0];\n"
-       " setp.ne.b32 waits, x, 0;\n @waits bra SPIN;\n}",
-       "r,~{memory}", /*hasSideEffects=*/true);
 }
 
 void PtxInstructions::leaveMessage(Value mailbox, Value message, int64_t barrier, Value leaves) {
@@ -234,7 +247,9 @@ void PtxInstructions::serveMailbox(Value mailbox, const AdderPlace &to) {
            "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [target], [$1], " +
            text(to.bytes) +
            ";\n cp.async.bulk.commit_group;\n cp.async.bulk.wait_group.read 0;\n"
-           " st.release.cta.shared.b32 [$0], 0;\n cp.async.bulk.wait_group 0;\n"
+           " mbarrier.arrive.shared::cta.b64 _, " +
+           at(freePart) +
+           ";\n cp.async.bulk.wait_group 0;\n"
            " fence.proxy.async.global;\n add.s32 apart, place, 1;\n st.release.gpu.global.s32 "
            "[word], apart;\n"
            " setp.lt.s32 is, next, 0;\n setp.gt.or.s32 is, passed, apart, is;\n @is bra NEXT;\n" +
@@ -252,8 +267,11 @@ void PtxInstructions::serveMailbox(Value mailbox, const AdderPlace &to) {
            text(to.sumsOffset) + ";\n ld.shared.s32 turn, " + at(turnPart) +
            ";\n ld.shared.s32 step, " + at(stepPart) +
            ";\n sub.s32 next, turn, 1;\n mov.s32 passed, 0;\n"
-           " st.release.cta.shared.b32 [$0], 0;\n @!is bra NEXT;\n bra DONE;\n"
-           "FREE:\n st.release.cta.shared.b32 [$0], 0;\n bra NEXT;\nDONE:\n}",
+           " mbarrier.arrive.shared::cta.b64 _, " +
+           at(freePart) +
+           ";\n @!is bra NEXT;\n bra DONE;\n"
+           "FREE:\n mbarrier.arrive.shared::cta.b64 _, " +
+           at(freePart) + ";\n bra NEXT;\nDONE:\n}",
        "r,r,r,~{memory}", /*hasSideEffects=*/true);
 }
 

@@ -241,6 +241,8 @@ private:
   /// The mailbox of this thread's warpgroup.
   mlir::Value ownMailbox();
   void initMailboxes();
+  /// Makes the variable in which a thread counts the messages of its warpgroup.
+  void startMessages();
   /// Waits until the warpgroup's adder has read the last message, and what belongs to it.
   void awaitAdder();
   /// The warpgroup's first thread gives its adder a message.
@@ -360,6 +362,7 @@ private:
   /// The row of a fragment's first element: 16 · warp + lane / 4; its column: 2 · (lane mod 4).
   mlir::Value firstRow, firstColumn;
   mlir::Value sharedBase;
+  mlir::Value parityOfMessage; ///< its address: of the phase that ends with the last message
   llvm::DenseMap<mlir::Value, Values> values;
   llvm::DenseMap<mlir::Value, mlir::Value> kvHeads; ///< by the block of queries
   /// Each with the address of its memory.

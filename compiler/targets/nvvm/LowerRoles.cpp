@@ -91,6 +91,8 @@ void KernelLowering::initChannels(pipe::RolesOp roles) {
 
 LogicalResult KernelLowering::lowerRoles(pipe::RolesOp op) {
   Location outer = loc;
+  if (hasAdders())
+    startMessages(); // LLVM puts only variables of the function's first block into registers
   whereZero(builder, loc, thread, [&] { initChannels(op); });
   ptx().barrier();
   // All lanes of a warp have the same number; the shuffle tells the compiler so.

@@ -24,6 +24,7 @@
 #include "llvm/Transforms/Scalar/LICM.h"
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/Mem2Reg.h"
 
 using namespace mlir;
 
@@ -86,12 +87,14 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
   return machine;
 }
 
-/// LLVM's own optimisations matter little, so four of its passes are enough
-/// (docs/log/2026-11-27-compile-time.md). EqualCounts runs before them. Among LLVM's passes only
-/// NewGVN does the same, but it also lengthens the lives of other values. CarriedProducts needs the
-/// simplified products.
+/// LLVM's own optimisations matter little, so five of its passes are enough
+/// (docs/log/2026-11-27-compile-time.md). The first one puts the variables of a kernel
+/// (AddInOrder.cpp has one) into registers. EqualCounts runs before the others. Among LLVM's passes
+/// only NewGVN does the same, but it also lengthens the lives of other values. CarriedProducts
+/// needs the simplified products.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
+  passes.addPass(llvm::PromotePass());
   passes.addPass(nvvm::EqualCounts());
   passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/false));
   llvm::LoopPassManager loopPasses;

@@ -94,8 +94,6 @@ public:
   // Mailboxes (AddInOrder.cpp).
   /// Stores an address of global memory, 8 bytes.
   void storeSharedAddress(mlir::Value base, int64_t offset, mlir::Value pointer);
-  /// Waits until the word at `address` is 0.
-  void awaitZero(mlir::Value address);
   /// If `leaves` (i1), this thread stores `message` and arrives at the barrier `barrier` bytes
   /// behind the mailbox's start.
   void leaveMessage(mlir::Value mailbox, mlir::Value message, int64_t barrier, mlir::Value leaves);
