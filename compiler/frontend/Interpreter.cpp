@@ -18,27 +18,6 @@
 
 namespace tesela {
 
-/// A value of a running program. The static types say which member is valid.
-union Interpreter::Slot {
-  int32_t i; ///< i32; bool as 0 or 1
-  float f;
-  double d;
-};
-
-namespace {
-
-/// The arithmetic of scores: f32 or double.
-template <typename T> struct LibraryMath {
-  using Real = T;
-  static T exp(T x) { return std::exp(x); }
-  static T log(T x) { return std::log(x); }
-  static T tanh(T x) { return std::tanh(x); }
-  static T sin(T x) { return std::sin(x); }
-  static T cos(T x) { return std::cos(x); }
-};
-
-} // namespace
-
 template <typename Math>
 void Interpreter::step(const Program &program, const Point &point, typename Math::Real s,
                        Slot *slots, size_t number) const {
@@ -136,6 +115,10 @@ void Interpreter::step(const Program &program, const Point &point, typename Math
       result.i = integerArithmetic(instruction.op, a.i, b.i);
   }
 }
+
+/// InterpreterRoundoff.cpp uses it, too.
+template void Interpreter::step<LibraryMath<double>>(const Program &, const Point &, double, Slot *,
+                                                     size_t) const;
 
 template <typename Math>
 void Interpreter::reduce(const Program &program, const Point &point, typename Math::Real s,

@@ -54,6 +54,12 @@ struct OutsideRead {
   int64_t extent = 0; ///< of the axis
 };
 
+/// A number, and how far the result of a kernel may be from it.
+struct RoundedNumber {
+  double value = 0;
+  double roundoff = 0; ///< infinite where the number has no bound, as near 1 / 0
+};
+
 /// A variant with values for its parameters. All const functions may be called
 /// from several threads at the same time.
 class Interpreter {
@@ -76,6 +82,8 @@ public:
   float score(const Point &point, float s) const;
   /// The reference of the score: i32 parts wrap as i32, f32 parts are computed in double.
   double score(const Point &point, double s) const;
+  /// The same value, with a bound of the error that f32 and a GPU's approximations leave.
+  RoundedNumber roundedScore(const Point &point, double s) const;
 
   /// Whether there is a sink. If not, sink() and sinkInFloat() must not be called.
   bool hasSink() const { return !sink_.code.empty(); }
@@ -118,6 +126,7 @@ private:
   class Translation;
   class Slots;
   class Pairs;
+  class Roundoffs;
   template <typename Math>
   Slot run(const Program &program, const Point &point, typename Math::Real s) const;
   template <typename Math>

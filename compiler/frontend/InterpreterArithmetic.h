@@ -3,8 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the operators of the language compute. Both ways of running a program use it: for one pair
-// (Interpreter.cpp), and for many pairs at once (InterpreterPairs.cpp).
+// What the operators of the language compute. All ways of running a program use it: for one pair
+// (Interpreter.cpp), for many pairs at once (InterpreterPairs.cpp), and with a bound of the
+// roundings (InterpreterRoundoff.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef TESELA_FRONTEND_INTERPRETERARITHMETIC_H
@@ -19,6 +20,13 @@
 
 namespace tesela {
 
+/// A value of a running program. The static types say which member is valid.
+union Interpreter::Slot {
+  int32_t i; ///< i32; bool as 0 or 1
+  float f;
+  double d;
+};
+
 /// The arithmetic of masks: f32, the same bits as on every target.
 struct ExactMath {
   using Real = float;
@@ -28,6 +36,16 @@ struct ExactMath {
   static float sin(float x) { return exactSin(arithmetic, x); }
   static float cos(float x) { return exactCos(arithmetic, x); }
   inline static FloatArithmetic arithmetic;
+};
+
+/// The arithmetic of scores: f32 or double.
+template <typename T> struct LibraryMath {
+  using Real = T;
+  static T exp(T x) { return std::exp(x); }
+  static T log(T x) { return std::log(x); }
+  static T tanh(T x) { return std::tanh(x); }
+  static T sin(T x) { return std::sin(x); }
+  static T cos(T x) { return std::cos(x); }
 };
 
 template <typename Math, typename Real> Real transcendental(Operator op, Real x) {

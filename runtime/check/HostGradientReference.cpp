@@ -171,6 +171,14 @@ private:
     return dropped ? 0 : dropout->scale();
   }
 
+  /// What a slope counts as. Where its terms cancel, its error is greater than units of its value.
+  /// In f32 the magnitudes of dP and D leave room for that.
+  double sizeOf(const RoundedNumber &slope) const {
+    double size = std::fabs(slope.value);
+    bool hasBound = !isF32() && std::isfinite(slope.roundoff);
+    return hasBound ? std::max(size, slope.roundoff / (4 * unitRoundoff(forward.type))) : size;
+  }
+
   /// Returns false if the pair is masked.
   bool evaluate(const Point &at, PairTerms &terms) const {
     if (!score.maskIsTrue() && !score.mask(at))
@@ -196,16 +204,16 @@ private:
     double preciseP = baseT == -HUGE_VALF ? 0 : std::exp(double(baseT) - double(float(L)));
     terms.baseP = weight * roundTo(forward.type, float(preciseP));
     double dP = weight * dot(given, ofV, dO.dim);
-    double slope = identity ? 1 : derivative.score(at, s);
+    RoundedNumber slope = identity ? RoundedNumber{1, 0} : derivative.roundedScore(at, s);
     double baseSlope = identity ? 1 : double(derivative.score(at, baseS));
     const Row &each = rows[row];
     // A pair with P = 0 adds nothing, even if other factors are infinite.
-    terms.ds = P == 0 ? 0 : scale * P * (dP - each.delta) * slope;
+    terms.ds = P == 0 ? 0 : scale * P * (dP - each.delta) * slope.value;
     double baseDs = preciseP == 0 ? 0 : preciseP * (dP - double(each.baseDelta)) * baseSlope;
     terms.baseDs = scale * roundTo(forward.type, float(baseDs));
     double ofTerm =
         isF32() ? weight * dotOfMagnitudes(given, ofV, dO.dim) : std::fabs(dP - each.delta);
-    double ofDs = size * std::fabs(slope) * (ofTerm + each.size);
+    double ofDs = size * sizeOf(slope) * (ofTerm + each.size);
     terms.size = P == 0 ? 0 : scale * std::max(ofDs, least);
     return true;
   }

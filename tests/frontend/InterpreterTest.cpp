@@ -142,6 +142,46 @@ TEST(Interpreter, TheReferenceIsDoubleAndTheMaskIsNot) {
   EXPECT_TRUE(interpreter->mask(Point()));
 }
 
+TEST(Interpreter, RoundoffsBoundTheErrorsOfF32) {
+  int compared = 0;
+  for (const char *expression :
+       {"1 - exp(log(abs(s))) / abs(s)", "(s + 1000) * (s - 1000) - s * s", "s * s - s / 3",
+        "exp(s) - exp(-s)", "sqrt(s * s + 1) - abs(s)", "tanh(s) - s", "sin(s) * cos(s / 7)",
+        "sum(i < 9: s / (i + 1) - 2 * s)", "s > 0 ? exp(-s) : log(1 - s)",
+        "min(s * 3, 1 / s) + max(s, 0.1) - floor(0.5)", "1.0 * (16777217 + k) - 16777216"}) {
+    Result<Interpreter> interpreter = Interpreter::create(
+        parsed(std::string("attention t { score = ") + expression + " }"), Bindings());
+    ASSERT_TRUE(interpreter.ok());
+    for (int n = -400; n <= 400; ++n) {
+      float s = std::ldexp(float(n) + 0.3f, -5);
+      RoundedNumber rounded = interpreter->roundedScore(Point(), double(s));
+      double value = interpreter->score(Point(), double(s));
+      float single = interpreter->score(Point(), s);
+      ASSERT_EQ(rounded.value, value) << expression << " at " << s;
+      ASSERT_LE(std::fabs(double(single) - value), rounded.roundoff) << expression << " at " << s;
+      ++compared;
+    }
+  }
+  EXPECT_EQ(compared, 11 * 801);
+}
+
+TEST(Interpreter, RoundoffsAreLargeOnlyWhereTermsCancel) {
+  auto roundoffOf = [](const char *expression, double s) {
+    Variant variant = parsed(std::string("attention t { score = ") + expression + " }");
+    Result<Interpreter> interpreter = Interpreter::create(variant, Bindings());
+    EXPECT_TRUE(interpreter.ok());
+    return interpreter->roundedScore(Point(), s).roundoff;
+  };
+  EXPECT_EQ(roundoffOf("s", 0.7), 0);
+  EXPECT_EQ(roundoffOf("floor(s * 3)", 0.7), 0);
+  EXPECT_EQ(roundoffOf("s > 0 ? 2.0 : exp(s)", 0.7), 0); // the other side was not computed
+  EXPECT_LE(roundoffOf("s * 0.001", 0.7), 0x1p-24 * 0.001);
+  double ofOne = roundoffOf("1 - exp(log(s)) / s", 0.7); // 0, from two numbers of 1
+  EXPECT_GE(ofOne, 0x1p-22);
+  EXPECT_LE(ofOne, 0x1p-20);
+  EXPECT_TRUE(std::isinf(roundoffOf("1 / (s * 0.0)", 0.7)));
+}
+
 /// Calls `check` for each mask of the samples with each pair of scalars.
 template <typename Check> void forEachMask(Check check) {
   for (const std::string &mask : kMasks)

@@ -116,9 +116,11 @@ TESELA_EXPORT Result<Comparison> compare(const Reference &reference, const Tenso
 /// is Hkv and Sq is the number of keys; Dv is the tensor's head dimension. `base` has S, the score
 /// and its derivative in f32; O as the forward pass's `base`; P, dS and O rounded to `type`; the
 /// rest in double. `magnitude` and `termNorm` describe the terms of each sum. In them dS counts as
-/// P (|dP - D| + |dO ∘ O|), with the norm of dO ∘ O. In f32 mainly sums are rounded, so there dS
-/// counts as P times the magnitudes of all terms of dP and D, and P counts as P (1 + (|S| + |L|) /
-/// 4), because roundings of S and L are errors of P. `lse` is -inf if a row has no pair, else 0.
+/// P (|dP - D| + |dO ∘ O|), with the norm of dO ∘ O. A derivative of the score counts as at least
+/// e / 4u, where e is the error that f32 and a GPU's approximations may leave in it. In f32 mainly
+/// sums are rounded, so there dS counts as P times the magnitudes of all terms of dP and D, and P
+/// counts as P (1 + (|S| + |L|) / 4), because roundings of S and L are errors of P. `lse` is -inf
+/// if a row has no pair, else 0.
 struct GradientReference {
   Reference dq, dk, dv;
 };
