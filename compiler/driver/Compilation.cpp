@@ -114,6 +114,13 @@ Status Compilation::parse() {
   if (!parsed)
     return parsed.error();
   variant = std::move(*parsed);
+  // Behind a cache, queries are at positions among the keys. So a captured tensor with an element
+  // for each position of a query has one for each key.
+  if (placesOf(specification).positions != "begin")
+    for (Parameter &parameter : variant.parameters)
+      for (CaptureExtent &extent : parameter.extents)
+        if (extent.name == "Sq")
+          extent.name = "Sk";
   module = emitVariant(variant, context);
   if (isNone) // not earlier: a kernel of the template may have this name
     variant.name = specification.algorithm;

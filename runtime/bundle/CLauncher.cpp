@@ -8,6 +8,7 @@
 #include "bundle/CNames.h"
 #include "bundle/CTensors.h"
 #include "bundle/LauncherTemplates.h"
+#include "launch/CheckedParameters.h"
 
 #include <fmt/format.h>
 
@@ -85,18 +86,11 @@ std::string defaultScalars(const std::vector<Parameter> &parameters,
   return text;
 }
 
-/// The end of a message about an extent that is the longest sequence's. The caller may have passed
-/// a tensor with an element for each token of all sequences. It is written into a C string.
+/// The end of a message about an extent of a captured tensor. It is written into a C string.
 std::string ofSequences(const CaptureExtent &extent, const std::vector<int> &asked) {
   auto named = std::ranges::find(extentNames, extent.name);
-  bool isLength = extent.coefficient != 0 && (extent.name == "Sq" || extent.name == "Sk");
-  if (!isLength || !std::ranges::count(asked, named - extentNames.begin()))
-    return "";
-  return fmt::format("; {} is the largest length of a sequence in this launch, and the variant "
-                     "reads the tensor at positions in the sequence. If the tensor has an element "
-                     "for each token of all sequences, declare it with an extent of its own, as "
-                     "f32[T], and read it at starts[b] + {}, where starts is captured, too",
-                     extent.name, extent.name == "Sk" ? "k" : "q");
+  bool isAsked = std::ranges::count(asked, named - extentNames.begin());
+  return extent.coefficient != 0 && isAsked ? atPositions(extent.name) : "";
 }
 
 /// The function check_captures: checks each captured tensor against its declaration, in order. A

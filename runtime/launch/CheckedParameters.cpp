@@ -115,6 +115,25 @@ std::string extentText(const CaptureExtent &extent) {
   return text;
 }
 
+} // namespace
+
+std::string atPositions(std::string_view extent) {
+  if (extent != "Sq" && extent != "Sk")
+    return "";
+  std::string ofKeys;
+  if (extent == "Sk")
+    ofKeys = ". Behind a cache, queries are at positions among the keys, so Sq counts as Sk; with "
+             "positions=begin it counts queries from 0";
+  return fmt::format(
+      "; {0} is the largest length of a sequence in this launch, and the variant "
+      "reads the tensor at positions in the sequence{1}. If the tensor has an "
+      "element for each token of all sequences, declare it with an extent of its "
+      "own, as f32[T], and read it at starts[b] + {2}, where starts is captured, too",
+      extent, ofKeys, extent == "Sk" ? "k" : "q");
+}
+
+namespace {
+
 class CaptureChecker {
 public:
   /// `given`: the extents that the launch gives by name, of sequences.
@@ -200,15 +219,8 @@ private:
       why = " = " + std::to_string(expected);
     if (extent.coefficient != 0 && text != extent.name)
       why += " (" + extent.name + " is " + std::to_string(named->value) + ")";
-    const char *index = extent.name == "Sk" ? "k" : "q";
-    if ((extent.name == "Sk" || extent.name == "Sq") && extent.coefficient != 0 &&
-        std::ranges::count(given, extent.name, &NamedExtent::name))
-      why += fmt::format("; {} is the largest length of a sequence in this launch, and the variant "
-                         "reads the tensor at positions in the sequence. If the tensor has an "
-                         "element for each token of all sequences, declare it with an extent of "
-                         "its own, as f32[T], and read it at starts[b] + {}, where starts is "
-                         "captured, too",
-                         extent.name, index);
+    if (extent.coefficient != 0 && std::ranges::count(given, extent.name, &NamedExtent::name))
+      why += atPositions(extent.name);
     return invalid(is() + ", its extent of axis " + std::to_string(axis) + " must be " + text +
                    why);
   }

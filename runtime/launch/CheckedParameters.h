@@ -7,6 +7,9 @@
 
 #include "launch/CheckedArguments.h"
 
+#include <string>
+#include <string_view>
+
 namespace tesela {
 
 /// Checks scalars and captured tensors against the variant's parameters: each is given once and has
@@ -14,6 +17,10 @@ namespace tesela {
 /// Fills scalarBits and captures; `checked.extents` must be set before.
 Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArguments &arguments,
                        CheckedArguments &checked);
+
+/// The end of a message about an axis of a captured tensor that has another length than `extent`, a
+/// bound that the launch gives for its sequences. "" if it is not Sq or Sk.
+std::string atPositions(std::string_view extent);
 
 } // namespace tesela
 

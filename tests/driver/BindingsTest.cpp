@@ -32,6 +32,27 @@ TEST_P(RefusedBindings, SayWhatToChange) {
   EXPECT_EQ(artifact.error().message(), GetParam().message);
 }
 
+TEST(PlaceBindings, BehindACacheSqCountsAsSk) {
+  KernelSpecification specification;
+  specification.variantText =
+      "attention banded(t: f32[H, 2*Sq-1, Sk]) { score = s + t[h, q - k + Sq - 1, k] }";
+  specification.target = Target{Target::Kind::host, 0};
+  auto axesOf = [&](std::vector<std::string> bindings) {
+    specification.bindings = std::move(bindings);
+    Result<Artifact> artifact = compile(specification);
+    EXPECT_TRUE(artifact.ok()) << artifact.error().message();
+    std::string axes;
+    for (const CaptureExtent &extent : artifact->parameters.at(0).extents)
+      axes += extent.name + " ";
+    return axes;
+  };
+  EXPECT_EQ(axesOf({}), "H Sq Sk ");
+  EXPECT_EQ(axesOf({"queries=ragged", "keys=ragged"}), "H Sq Sk ");
+  EXPECT_EQ(axesOf({"keys=paged", "page=16", "positions=begin"}), "H Sq Sk ");
+  EXPECT_EQ(axesOf({"keys=paged", "page=16", "positions=end"}), "H Sk Sk ");
+  EXPECT_EQ(axesOf({"queries=ragged", "keys=ragged", "positions=given"}), "H Sk Sk ");
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, RefusedBindings,
     testing::Values(

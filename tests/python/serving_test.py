@@ -19,7 +19,7 @@ import torch
 from reference import Array, random
 
 H, HKV, D, DV = 4, 2, 32, 48
-MOST_QUERIES, MOST_KEYS = 140, 130
+MOST_QUERIES, MOST_KEYS = 90, 140  # bounds of a sequence's lengths
 
 
 class Sequence(NamedTuple):
@@ -60,7 +60,7 @@ class Batch:
 
     def _extents(self, shape: tuple[str, ...], b: int | None) -> list[int]:
         sizes = {"B": len(self.sequences), "H": H, "Hkv": HKV, "N": 8, "M": 6}
-        sizes |= {"Sq": MOST_QUERIES, "Sk": MOST_KEYS}
+        sizes |= {"Sq": MOST_KEYS, "Sk": MOST_KEYS}  # queries are at positions among the keys
         if b is not None:
             queries, keys, position = self.sequences[b]
             sizes |= {"B": 1, "Sq": position + queries, "Sk": keys}

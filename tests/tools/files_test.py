@@ -204,6 +204,13 @@ class Files(command_case.CommandTest):
         self.assertIn("the result cannot be checked: the reference is nan at b 0, h 0, q 0, d 0",
                       done.stderr.decode())
 
+    def test_tensors_without_a_use_are_named(self):
+        tensors = self.tensors()
+        tensors["d0"] = tensors["q"]
+        done = self.run_files(tensors)
+        self.assertIn("has tensors that this run does not use: d0.", done.stderr.decode())
+        self.assertNotIn("does not use", self.run_files(self.tensors()).stderr.decode())
+
     def refused(self, tensors, *options):
         return self.run_files(tensors, *options, expect=command_case.BAD_INPUT).stderr.decode()
 

@@ -185,8 +185,11 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
     if (Status status = copyFirstColumns(problem.kView, problem.vView); !status)
       return status.error();
 
+  LaunchExtents ofCaptures = problem;
+  if (options.positions == "end" || options.positions == "given")
+    ofCaptures.Sq = ofCaptures.Sk; // behind a cache, queries are at positions among the keys
   Result<std::vector<NamedTensor>> captures =
-      file ? readCaptures(*file, variant) : randomCaptures(variant, problem, options.seed);
+      file ? readCaptures(*file, variant) : randomCaptures(variant, ofCaptures, options.seed);
   if (!captures)
     return captures.error();
   problem.captures = std::move(*captures);
@@ -291,20 +294,37 @@ static Result<Problem> readProblem(const RunOptions &options, const VariantInfo 
   return problem;
 }
 
+static Result<Problem> problemOf(const RunOptions &options, const VariantInfo &variant,
+                                 const SafetensorsFile &file) {
+  if (!holdsCapturesAlone(file, variant))
+    return readProblem(options, variant, file);
+  Result<LaunchShape> shape = shapeOfFile({file, options.input, options.layout}, variant, options);
+  if (!shape)
+    return shape.error();
+  RunOptions resolved = options;
+  static_cast<LaunchShape &>(resolved) = std::move(*shape);
+  return randomProblem(resolved, variant, &file);
+}
+
 Result<Problem> makeProblem(const RunOptions &options, const VariantInfo &variant) {
   if (options.input.empty())
     return randomProblem(options, variant, nullptr);
   Result<SafetensorsFile> file = SafetensorsFile::open(options.input);
   if (!file)
     return file.error();
-  if (!holdsCapturesAlone(*file, variant))
-    return readProblem(options, variant, *file);
-  Result<LaunchShape> shape = shapeOfFile({*file, options.input, options.layout}, variant, options);
-  if (!shape)
-    return shape.error();
-  RunOptions resolved = options;
-  static_cast<LaunchShape &>(resolved) = std::move(*shape);
-  return randomProblem(resolved, variant, &*file);
+  Result<Problem> problem = problemOf(options, variant, *file);
+  if (!problem)
+    return problem;
+  std::set<std::string> taken{"q", "k", "v"};
+  if (options.gradients)
+    taken.insert({"do", "dlse"});
+  for (const VariantParameter &parameter : variant.parameters)
+    if (parameter.isCapture)
+      taken.insert(parameter.name);
+  for (const auto &[name, entry] : file->entries())
+    if (!taken.contains(name))
+      problem->unused.push_back(name);
+  return problem;
 }
 
 } // namespace tesela::tool

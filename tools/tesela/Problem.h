@@ -28,7 +28,8 @@ struct Problem : LaunchExtents {
   Tensor qView, kView, vView, oView;
   std::vector<NamedTensor> captures;
   std::vector<ScalarArgument> scalars;
-  bool randomInputs = false; ///< whether q, k and v are random, not from a file
+  bool randomInputs = false;       ///< whether q, k and v are random, not from a file
+  std::vector<std::string> unused; ///< tensors of the file that this run does not take
 
   /// All tensors and scalars, as the arguments of a launch on the host.
   LaunchArguments hostArguments() const;

@@ -349,6 +349,9 @@ int run(const RunOptions &given) {
 
   if (problem->randomInputs && !options.input.empty())
     note(options.input + " has no q, k and v: they are random.");
+  if (!problem->unused.empty())
+    note(fmt::format("{} has tensors that this run does not use: {}.", options.input,
+                     fmt::join(problem->unused, ", ")));
   std::optional<GradientProblem> gradients;
   if (options.gradients) {
     Result<GradientProblem> made = makeGradientProblem(options, *problem);

@@ -403,14 +403,6 @@ Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &
     return invalid(fmt::format("with --positions end a sequence has no more queries than keys, and "
                                "--length is {}, --kv-length {}: make --kv-length at least as long",
                                problem.Sq, problem.Sk));
-  bool isMoved = options.positions != "begin" && problem.Sq != problem.Sk;
-  for (const VariantParameter &parameter : variant.parameters)
-    for (const VariantExtent &extent : parameter.extents)
-      if (isMoved && extent.name == "Sq")
-        return invalid(fmt::format(
-            "'{}' has the extent Sq, and queries that stand behind a cache would be read beyond "
-            "it: leave --positions out, or take a --length that is the --kv-length",
-            parameter.name));
   return Builder(options, problem).build();
 }
 
