@@ -191,6 +191,8 @@ static Error unknownBinding(const std::string &algorithm, StringRef name,
   std::vector<std::string_view> names(own.begin(), own.end());
   names.insert(names.end(), placeBindings.begin(), placeBindings.end());
   names.push_back("page");
+  if (algorithm == "backward_parameters")
+    names.push_back("gradient");
   std::string remedy = suggestion(std::string_view(name), names);
   if (remedy.empty())
     remedy =

@@ -27,10 +27,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 #include <unordered_map>
 #include <vector>
 
@@ -218,6 +220,41 @@ private:
 /// Never destroyed, because XLA's threads may run while the process ends.
 Registry &registry() {
   static auto *made = new Registry();
+  return *made;
+}
+
+/// Counts the calls that are in Python. Once the interpreter ends, a thread that asks for the GIL
+/// is ended amid its work, which aborts the process. So the end waits for these calls, and no other
+/// call enters Python after it.
+class Visits {
+public:
+  /// Returns false if Python has ended.
+  bool begin() {
+    std::lock_guard<std::mutex> lock(mutex);
+    count += !isOver;
+    return !isOver;
+  }
+  void end() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (--count == 0)
+      isEmpty.notify_all();
+  }
+  void close() {
+    std::unique_lock<std::mutex> lock(mutex);
+    isOver = true;
+    isEmpty.wait(lock, [&] { return count == 0; });
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable isEmpty;
+  int count = 0;
+  bool isOver = false;
+};
+
+/// Never destroyed, like the registry.
+Visits &visits() {
+  static auto *made = new Visits();
   return *made;
 }
 
@@ -412,8 +449,11 @@ private:
       return std::find(names.begin(), names.end(), "dropout.p") != names.end();
     };
     bool drops = hasProbability(made.names) || hasProbability(made.operands);
-    if (!Py_IsInitialized())
+    if (!visits().begin())
       return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
+    struct Visit {
+      ~Visit() { visits().end(); }
+    } visit;
     WithGil gil;
     Owned kernel(PyObject_CallFunction(
         finder, "s#s#s#iLLiLLs#O", attributes.text.data(), Py_ssize_t(attributes.text.size()),
@@ -512,7 +552,30 @@ template <bool isHost> xla::Error *handle(xla::CallFrame *frame) {
 
 PyObject *xlaCalls(PyObject *, PyObject *) { return PyLong_FromLongLong(callCount); }
 
+static pid_t process; ///< that imported the module; a fork of it has no calls to wait for
+
+static PyObject *endVisits(PyObject *, PyObject *) {
+  if (process == getpid()) {
+    WithoutGil released;
+    visits().close();
+  }
+  Py_RETURN_NONE;
+}
+
+/// Calls endVisits() when the interpreter ends, before any of its parts do.
+static bool registerEnd() {
+  process = getpid();
+  static PyMethodDef end = {"end_visits", endVisits, METH_NOARGS, nullptr};
+  Owned module(PyImport_ImportModule("atexit"));
+  Owned function(module ? PyCFunction_New(&end, nullptr) : nullptr);
+  Owned registered(function ? PyObject_CallMethod(module.get(), "register", "O", function.get())
+                            : nullptr);
+  return bool(registered);
+}
+
 PyObject *xlaHandlers(PyObject *, PyObject *newFinder) {
+  if (!registerEnd())
+    return nullptr;
   Py_INCREF(newFinder);
   Py_XDECREF(std::exchange(finder, newFinder));
   Owned host(PyCapsule_New(reinterpret_cast<void *>(handle<true>), nullptr, nullptr));

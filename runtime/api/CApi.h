@@ -135,7 +135,6 @@ tesela_kernel *makeKernelHandle(Kernel kernel, const Device &device);
 struct TensorRole {
   const char *name;
   bool isCapture = false;
-  bool isWritten = false;
 
   std::string text() const {
     return isCapture ? std::string("the captured tensor '") + name + "'" : name;

@@ -159,12 +159,13 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const KernelIn
     TensorRole role;
     const tesela_tensor *from;
     Tensor *to;
+    bool isResult = false;
   };
   for (const Given &each :
        {Given{{"q"}, given.q, &arguments.q}, Given{{"k"}, given.k, &arguments.k},
-        Given{{"v"}, given.v, &arguments.v}, Given{{"o", false, true}, given.o, &arguments.o},
-        Given{{"lse", false, true}, given.lse, &arguments.lse}}) {
-    bool isIgnored = each.role.isWritten && !info;
+        Given{{"v"}, given.v, &arguments.v}, Given{{"o"}, given.o, &arguments.o, true},
+        Given{{"lse"}, given.lse, &arguments.lse, true}}) {
+    bool isIgnored = each.isResult && !info;
     bool mayLack = given.tensor_count > 0 || each.to == &arguments.lse;
     if (isIgnored || (!each.from && mayLack))
       continue;

@@ -65,7 +65,11 @@ Status checkType(const Tensor &tensor, const TensorRole &role,
 
 /// A tensor to be filled with numbers.
 Status readFilled(const tesela_tensor *from, const char *name, Tensor &to) {
-  return readHostTensor(from, {name, false, true}, to);
+  Status status = readHostTensor(from, {name}, to);
+  if (status && to.readOnly)
+    return invalid(std::string(name) +
+                   " is read-only, but it must be written: pass a writable tensor");
+  return status;
 }
 
 constexpr std::initializer_list<ElementType> floats = {ElementType::f32, ElementType::f16,

@@ -197,9 +197,8 @@ Status readTensor(const tesela_tensor *from, const TensorRole &role, const Devic
   if (!isOf(device, given))
     return invalid(role.text() + " is in " + placeOf(given) + ", but it is used on " +
                    nameOf(device) + ": copy it there");
-  if (role.isWritten && given.read_only)
-    return invalid(role.text() + " is read-only, but it must be written: pass a writable tensor");
   to.data = given.data;
+  to.readOnly = given.read_only != 0;
   to.type = *type;
   to.rank = given.rank;
   std::copy_n(given.extents, TESELA_MAX_RANK, to.extents.begin());

@@ -50,6 +50,11 @@ std::string faultOfRow(const Reference &reference, int64_t row, bool isGradient,
           "score or derivative of a kept pair, v, or the incoming gradient has a NaN "
           "or an infinity; remove it, or mask the pair",
           ref, base, nameOf(row), d);
+    if (isGradient && std::isinf(roundTo(reference.type, float(ref))))
+      return fmt::format(
+          "the gradient is {:.3g} at {}, d {}, more than {} holds: make the incoming "
+          "gradient smaller, or use bf16",
+          ref, nameOf(row), d, elementTypeName(reference.type));
     if (!std::isfinite(ref))
       return fmt::format(
           "the reference is {} at {}, d {}: a kept key's v has a NaN or an infinity; "

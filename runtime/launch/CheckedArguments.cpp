@@ -200,6 +200,9 @@ private:
       const DeclaredTensor &declared = signature.tensors[i];
       if (declared.contiguous != contiguous || !isLookedAt(i))
         continue;
+      if (declared.isWritten && checked.tensors[i].readOnly)
+        return invalid(declared.name +
+                       " is read-only, but it must be written: pass a writable tensor");
       if (Status status = check(declared, checked.tensors[i]); !status)
         return status;
     }

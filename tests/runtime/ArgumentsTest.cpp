@@ -306,6 +306,27 @@ TEST_F(NamedTensorsTest, BindTheLaunchsExtents) {
   EXPECT_EQ(checked->tensors[2].type, ElementType::f32);
 }
 
+// An input may be read-only, even where it has the name of attention's result.
+TEST_F(NamedTensorsTest, OnlyWhatIsWrittenMustBeWritable) {
+  for (size_t each : {rows, a, b, sums})
+    arguments.tensors[each].tensor.readOnly = true;
+  EXPECT_EQ(message([](LaunchArguments &) {}), "");
+  EXPECT_SAYS(a.o.readOnly = true,
+              "o is read-only, but it must be written: pass a writable tensor");
+  Artifact artifact;
+  artifact.variantName = "derivative";
+  artifact.tensors = {declared("o", ElementType::f32, Role::in, {"B", "H", "Sq", "24"}),
+                      declared("sums", ElementType::f32, Role::out, {"B", "H", "Sq"}, true)};
+  Result<Signature> made = Signature::of(artifact);
+  ASSERT_TRUE(made.ok());
+  signature = *made;
+  arguments.tensors = {{"sums", Tensor::contiguous(memory, ElementType::f32, {2, 6, 5})}};
+  arguments.o.readOnly = true;
+  EXPECT_EQ(message([](LaunchArguments &) {}), "");
+  EXPECT_SAYS(a.tensors[0].tensor.readOnly = true,
+              "sums is read-only, but it must be written: pass a writable tensor");
+}
+
 TEST_F(NamedTensorsTest, NamesAreThoseThatTheKernelDeclares) {
   EXPECT_SAYS(a.tensors[b].name = "c",
               "there is no tensor 'c'; the kernel's tensors are a, b, o, sums, rows");

@@ -43,6 +43,7 @@ struct ExportOptions {
   std::vector<std::string> constants;      ///< "name=value" of const parameters
   std::string algorithm = "forward";       ///< the template
   std::vector<std::string> bindings;       ///< "name=value" of the template's own parameters
+  bool dropout = false;
 };
 
 struct ExplainOptions : KernelChoice, LaunchShape {

@@ -36,6 +36,7 @@ static Result<BundleOptions> bundleOptions(const ExportOptions &options, const V
   bundle.targets = options.targets;
   bundle.kernel.algorithm = options.algorithm;
   bundle.kernel.bindings = options.bindings;
+  bundle.kernel.dropout = options.dropout;
   // Other algorithms get a suffix, so that a program can use the bundles of both passes together.
   bool isNamed = !options.name.empty() || options.algorithm == "forward";
   bundle.name = isNamed ? options.name : variant.name + "_" + options.algorithm;

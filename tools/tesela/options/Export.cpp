@@ -64,6 +64,7 @@ void addExport(CLI::App &app, ExportOptions &options) {
   addSchedule(command, options.schedule);
   addConstants(command, options.constants);
   addAlgorithm(command, options.algorithm, options.bindings);
+  command->add_flag("--dropout", options.dropout, "A kernel with dropout; add --no-launcher");
   command->add_flag("--ptx", options.ptx, "Export PTX, not cubins: newer GPUs can run it, too");
   command->add_flag("--no-launcher", options.noLauncher,
                     "Do not write a launcher in C; the library can still load the bundle");

@@ -32,7 +32,7 @@ typedef struct tesela_tensor {
   int64_t strides[TESELA_MAX_RANK]; /* in elements; the first `rank` are used */
   tesela_memory memory;             /* checked against the device unless it is unknown */
   int device_index;                 /* CUDA's ordinal, for TESELA_MEMORY_CUDA */
-  int read_only;                    /* not 0: refused as an output */
+  int read_only;                    /* not 0: refused where a kernel writes it */
 } tesela_tensor;
 
 /* These functions write *tensor, whose size the caller has set. They access no element. */
