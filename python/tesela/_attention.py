@@ -8,6 +8,7 @@ import importlib
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from tesela._dropout import probability_of
 from tesela._errors import InvalidArgumentError
 from tesela._variant import Variant, as_variant
 from tesela._variant import variant as variant_of
@@ -29,6 +30,9 @@ _known = SimpleNamespace()
 _known_dropout = SimpleNamespace()
 """The framework's name -> the function that draws the pairs that a call drops."""
 
+_known_number = SimpleNamespace()
+"""The framework's name -> the function that takes the number from an argument's tensor."""
+
 _frameworks: dict[type, str] = {}
 """A tensor's type -> the framework's name."""
 
@@ -46,6 +50,11 @@ def load_ahead(module: str) -> None:
         _failures[module] = failure
 
 
+def _same(_: str, value: Any) -> Any:
+    """``number`` of a framework whose tensors are numbers of Python, if they have one element."""
+    return value
+
+
 def _framework(type_of_q: type) -> str:
     """The name under which ``_known`` has the function for tensors of this type."""
     found = _frameworks.get(type_of_q)
@@ -59,6 +68,7 @@ def _framework(type_of_q: type) -> str:
             functions = importlib.import_module(f"tesela.{module}")
             setattr(_known, module, functions.attention)
             setattr(_known_dropout, module, functions.dropout)
+            setattr(_known_number, module, getattr(functions, "number", _same))
             return _frameworks.setdefault(type_of_q, module)
     raise InvalidArgumentError(
         f"q is of the type {type_of_q}, but must be a tensor of NumPy, PyTorch or JAX: convert it"
@@ -95,12 +105,14 @@ def attention(
         v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8, up to 256. Without gradients
             and dropout Dqk may be up to 576 and Dv up to 512.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
-        scale: the factor of ``q k^T``, finite and positive. None means ``1/sqrt(Dqk)``.
+        scale: the factor of ``q k^T``, a finite and positive number. None means ``1/sqrt(Dqk)``. It
+            has no gradient: for a trained factor declare an f32 parameter that the score is
+            multiplied by, and pass ``scale=1``.
         return_lse: whether to also return the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
         out: the tensor that receives the result, of its shape and type. None makes a new tensor.
-        dropout_p: the probability with which a pair of a query and a key is dropped, in [0, 1]. The
-            other pairs are divided by ``1 - dropout_p``. 0 means no dropout.
+        dropout_p: the probability with which a pair of a query and a key is dropped, a number in
+            [0, 1]. The other pairs are divided by ``1 - dropout_p``. 0 means no dropout.
         seed: decides, together with b, h, q and k, which pairs are dropped. The same seed drops the
             same pairs in both passes and on every device. None drops other pairs in each call.
             NumPy takes a 64-bit integer, or None. PyTorch takes a 64-bit integer, a
@@ -109,7 +121,7 @@ def attention(
         parameters: values of the variant's parameters: numbers for scalars, tensors on the same
             device for captured tensors. int64 is read as int32 and wraps. These values replace
             values that are bound to the variant. If a parameter has the name of an argument of this
-            function, give its value with ``Variant.bind``.
+            function, as ``scale``, give its value by ``tesela.variant(text, scale=...)``.
 
     Returns:
         The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``). With
@@ -125,11 +137,32 @@ def attention(
             and f32 scalars.
     """
     function = getattr(_known, _framework(type(q)))
-    if layout != "bhsd" and layout != "bshd":
-        raise InvalidArgumentError(f"the layout is {layout!r}, but it must be 'bhsd' or 'bshd'")
     if callable(variant):  # the parameters are the function's arguments
         variant, parameters = variant_of(variant, **parameters), {}
-    if dropout_p != 0:
-        draw = getattr(_known_dropout, _framework(type(q)))
-        variant = as_variant(variant)._dropping({"dropout.p": dropout_p, **draw(q, seed)})
-    return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)
+    if not isinstance(dropout_p, (int, float)) or dropout_p != 0:
+        framework = _framework(type(q))
+        p = probability_of(getattr(_known_number, framework)("dropout_p", dropout_p))
+        if p != 0:
+            draw = getattr(_known_dropout, framework)
+            variant = as_variant(variant)._dropping({"dropout.p": p, **draw(q, seed)})
+    try:
+        if not isinstance(layout, str) or layout not in ("bhsd", "bshd"):
+            raise InvalidArgumentError(f"the layout is {layout!r}, but it must be 'bhsd' or 'bshd'")
+        return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)
+    except InvalidArgumentError as error:
+        _explain_missing(as_variant(variant), error)
+        raise
+
+
+_ARGUMENTS = frozenset(attention.__annotations__) - {"parameters", "return"}
+
+
+def _explain_missing(variant: Variant, error: InvalidArgumentError) -> None:
+    """Raises another error if a parameter has no value because an argument has its name."""
+    for each in variant.parameters:
+        if each.name in _ARGUMENTS and each.default is None and each.name not in variant.bound:
+            raise InvalidArgumentError(
+                f"the parameter '{each.name}' of the variant '{variant.name}' has no value, and "
+                f"{each.name}=... in a call is the call's own argument: give the value by "
+                f"tesela.variant(text, {each.name}=...), or rename the parameter"
+            ) from error

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tesela._errors import InvalidArgumentError
-from tesela._serving import Call, TokenLayout, axes, bound, framework_of
+from tesela._arguments import axes, bound
+from tesela._errors import InvalidArgumentError, UnsupportedError
+from tesela._serving import Call, TokenLayout, framework_of
 
 
 def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]:
@@ -96,9 +97,14 @@ def attention_cascade(
     Raises:
         InvalidArgumentError: a shape, stride, type or bound is not accepted. The message says
             which.
-        UnsupportedError: there are no kernels for the device or the type.
+        UnsupportedError: there are no kernels for the device or the type, or v is None.
     """
-    call = Call(layout, "end")
+    if v is None:
+        raise UnsupportedError(
+            "v is None, and a shared prefix has no latent form: pass the first columns of k as v, "
+            "or use tesela.attention_paged with value_dim"
+        )
+    call = Call(attention_cascade, layout, "end")
     q_shape = axes("q", q, 3, call.order("tokens"))
     tokens = q_shape[0 if call.is_bshd else 1]
     call.add_pages(k, v, table, lengths)
@@ -107,6 +113,12 @@ def attention_cascade(
     axes("prefix_length", prefix_length, 1, "[1]")
     if rows is None:
         rows = query_rows(starts_q, lengths, tokens)
+    if not isinstance(rows, list | tuple) or len(rows) != 3:
+        said = f"{len(rows)} tensors" if isinstance(rows, list | tuple) else f"a {type(rows)}"
+        raise InvalidArgumentError(
+            f"rows is {said}, it must be a tuple of three: compute it with "
+            "tesela.query_rows(starts_q, lengths, tokens)"
+        )
     for each in rows:
         (count,) = axes("each of rows", each, 1, "[tokens]")
         if count != tokens:
@@ -123,7 +135,7 @@ def attention_cascade(
         *zip(names, rows, strict=True),
     )
     most_queries = bound("max_queries", max_queries)
-    most_keys = call.most_keys if max_keys is None else int(max_keys)
+    most_keys = call.most_keys if max_keys is None else bound("max_keys", max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters)
     )

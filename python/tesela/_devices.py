@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tesela import _native
 from tesela._contexts import HOST
@@ -48,14 +49,18 @@ def devices() -> tuple[Device, ...]:
     return tuple(Device(**each) for each in gpus + _native.devices("host"))
 
 
-def device_number(device: str | None) -> int:
-    """The number of "host", "cuda" or "cuda:1"; for None that of the first GPU, or of the host."""
+def device_number(device: Any) -> int:
+    """The number of "host", "cuda" or "cuda:1", also as a :class:`Device` or a ``torch.device``.
+
+    For None it is that of the first GPU, or of the host.
+    """
     if device is None:
         return 0 if devices()[0].kind == "cuda" else HOST
-    if device in ("host", "cpu"):
+    text = str(device)
+    if text in ("host", "cpu"):
         return HOST
-    kind, _, index = device.partition(":")
-    if kind == "cuda" and (index.isdecimal() or device == "cuda"):
+    kind, _, index = text.partition(":")
+    if kind == "cuda" and (index.isdecimal() or text == "cuda"):
         return int(index or 0)
     raise InvalidArgumentError(
         f"the device is {device!r}, it must be 'host', 'cuda', or 'cuda:1' with CUDA's number"

@@ -22,12 +22,12 @@ _types: dict[np.dtype[Any], int] = {}
 """dtype -> the library's number of the type. Looking up the name of a dtype takes microseconds."""
 
 
-def _input_type(dtype: np.dtype[Any]) -> int:
+def _input_type(dtype: np.dtype[Any], name: str = "q") -> int:
     found = _NAMES.get(str(dtype))
     if found is None:
         raise UnsupportedError(
-            f"q's elements are {dtype}, they must be float32, float16 or bfloat16 (of ml_dtypes): "
-            "convert them"
+            f"{name}'s elements are {dtype}, they must be float32, float16 or bfloat16 (of "
+            "ml_dtypes): convert them"
         )
     _types[dtype] = found
     return found
@@ -37,10 +37,10 @@ class Serving:
     """The functions that ``tesela._serving`` needs from a framework."""
 
     @staticmethod
-    def place(q: np.ndarray[Any, Any]) -> Place:
-        """The type and the device of q, for a launch."""
-        input_type = _types.get(q.dtype)
-        return Place(_input_type(q.dtype) if input_type is None else input_type, HOST, 0, None)
+    def place(tensor: np.ndarray[Any, Any], name: str = "q") -> Place:
+        """The type and the device of an argument, for a launch."""
+        found = _types.get(tensor.dtype)
+        return Place(_input_type(tensor.dtype, name) if found is None else found, HOST, 0, None)
 
     @staticmethod
     def empty(
@@ -55,11 +55,6 @@ class Serving:
         return np.stack(tensors)
 
     @staticmethod
-    def is_narrow(tensor: Any) -> bool:
-        """Whether the elements are e4m3 (of ml_dtypes)."""
-        return str(getattr(tensor, "dtype", "")) == "float8_e4m3fn"
-
-    @staticmethod
     def number(like: np.ndarray[Any, Any], value: float) -> np.ndarray[Any, Any]:
         """``value`` as a float32 array with one element."""
         return np.array([value], np.float32)
@@ -69,9 +64,9 @@ class Serving:
         """Does nothing: arrays have no gradients."""
 
     @staticmethod
-    def begin_together(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
-        """Whether the first elements of both are at the same address."""
-        return bool(a.ctypes.data == b.ctypes.data)
+    def memory(tensor: np.ndarray[Any, Any]) -> tuple[int, tuple[int, ...], int]:
+        """The address, the strides in bytes, and the size of an element."""
+        return tensor.ctypes.data, tensor.strides, tensor.itemsize
 
     @staticmethod
     def rows_of_pages(name: str, pages: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from tesela import _native
+from tesela._arguments import MOST_LENGTH, MOST_WHOLE, seconds_of, whole
 from tesela._contexts import HOST
 from tesela._devices import device_number
 from tesela._errors import InvalidArgumentError
@@ -43,9 +45,12 @@ class Request:
         dtype: the type of q, k and v: "bfloat16", "float16" or "float32", or a framework's dtype.
         head_dim: the head dimension of queries and keys.
         head_dim_v: the head dimension of values; None: head_dim.
-        length: the approximate number of queries of launches.
-        kv_length: the approximate number of keys; None: length.
-        device: "host", "cuda" or "cuda:1"; None: the first GPU, or the host without one.
+        length: the number of queries of launches. A kernel is for 1 query, for 2 to 32, 33 to 64,
+            65 to 512, 513 to 2048, or more.
+        kv_length: the number of keys; None: length. With more than 512 queries, a kernel is for
+            fewer than 2048 keys, for 2048 to 8191, or more.
+        device: "host", "cuda" or "cuda:1", or a ``torch.device``; None: the first GPU, or the host
+            without one.
         gradients: whether the kernel of the gradients is needed, too, for training.
         deterministic: whether the gradients must have the same bits in each launch, as with
             PyTorch's ``torch.use_deterministic_algorithms(True)``.
@@ -57,7 +62,7 @@ class Request:
     head_dim_v: int | None = None
     length: int = 4096
     kv_length: int | None = None
-    device: str | None = None
+    device: Any = None
     gradients: bool = False
     deterministic: bool = False
 
@@ -121,6 +126,10 @@ class Preparation:
             each.cancel()
 
 
+def _size(name: str, value: Any) -> int:
+    return whole(name, value, 0, MOST_LENGTH, "pass the number of the launches to come")
+
+
 def prepare(
     requests: Iterable[Request | Variant | str | Any],
     *,
@@ -146,31 +155,38 @@ def prepare(
 
     Returns:
         A :class:`Preparation`, immediately; with ``progress`` when all kernels are compiled.
+
+    Raises:
+        InvalidArgumentError: an argument is not accepted. Errors of the compiler are raised by
+            :meth:`Preparation.wait`.
     """
     if isinstance(requests, (str, Variant, Request)):  # a text would be read letter by letter
         raise InvalidArgumentError(
             f"the requests are {requests!r}, they must be a list: pass [{requests!r}]"
         )
+    limit = seconds_of(seconds, "0 means no limit")
+    milliseconds = min(ceil(limit * 1000), MOST_WHOLE)
     made = []
     for request in requests:
         if not isinstance(request, Request):
             request = Request(request, **common)
         variant = as_variant(request.variant)
         _, constants = variant._arguments({})
-        keys = request.length if request.kv_length is None else request.kv_length
+        length, head_dim = _size("length", request.length), _size("head_dim", request.head_dim)
+        keys = length if request.kv_length is None else _size("kv_length", request.kv_length)
         device = device_number(request.device)
         asks = request.deterministic and device != HOST
         backward = "backward" if asks else "backward_fast"
         for algorithm in ("forward", backward)[: 1 + request.gradients]:
             kernel = variant._kernel(
                 input_type(request.dtype),
-                request.head_dim,
-                request.head_dim_v or request.head_dim,
+                head_dim,
+                _size("head_dim_v", request.head_dim_v) if request.head_dim_v else head_dim,
                 device,
                 constants,
                 algorithm,
             )
-            made.append(kernel.prepare(request.length, keys, int(seconds * 1000), fast_start))
+            made.append(kernel.prepare(length, keys, milliseconds, fast_start))
     preparation = Preparation(made)
     if progress:
         preparation.wait(progress=True)

@@ -5,12 +5,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any, Literal, NamedTuple, Protocol
 
 from tesela import _native
+from tesela._arguments import (
+    agree,
+    axes,
+    bound,
+    is_narrow,
+    switch,
+    tensor_shape,
+    tokens_before_heads,
+)
 from tesela._contexts import context
-from tesela._errors import InvalidArgumentError
+from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant, as_variant
 from tesela._variant import variant as variant_of
 
@@ -51,19 +61,17 @@ class Framework(Protocol):
     """The functions that a framework provides (``tesela._numpy``, ``tesela.torch._serving``)."""
 
     @staticmethod
-    def place(q: Any) -> Place: ...
+    def place(tensor: Any, name: str = "q") -> Place: ...
     @staticmethod
     def empty(like: Any, shape: tuple[int, ...], is_f32: bool) -> Any: ...
     @staticmethod
     def stack(tensors: Sequence[Any]) -> Any: ...
     @staticmethod
-    def is_narrow(tensor: Any) -> bool: ...
-    @staticmethod
     def number(like: Any, value: float) -> Any: ...
     @staticmethod
     def refuse_gradients(tensors: Sequence[Any]) -> None: ...
     @staticmethod
-    def begin_together(a: Any, b: Any) -> bool: ...
+    def memory(tensor: Any) -> tuple[int, tuple[int, ...], int]: ...
     @staticmethod
     def rows_of_pages(name: str, pages: Any) -> Any: ...
     @staticmethod
@@ -84,30 +92,32 @@ def framework_of(tensor: Any, name: str) -> Any:
     )
 
 
-def axes(name: str, tensor: Any, expected: int, of: str) -> tuple[int, ...]:
-    """The shape of the argument ``name``, which must have as many axes as ``expected``."""
-    shape = tuple(getattr(tensor, "shape", ()))
-    if len(shape) != expected:
-        raise InvalidArgumentError(f"{name} has the shape {shape}, it must have the axes {of}")
-    return shape
+def scale_of(name: str, scale: Any, q: Any) -> Any:
+    """A number or a tensor as a tensor with at least one axis."""
+    if isinstance(scale, Real):
+        return framework_of(q, "q").number(q, float(scale))
+    shape = tensor_shape(name, scale, "[1] or [kv heads], or a number")
+    return scale if shape else scale.reshape((1,))
 
 
-def bound(name: str, value: int | None) -> int:
-    if value is None:
-        raise InvalidArgumentError(
-            f"{name} is missing: pass an upper bound for every sequence of this launch; the "
-            "lengths themselves are in the device's memory, and the host does not read them"
-        )
-    return int(value)
+def page_size(k: tuple[str, Any], v: tuple[str, Any], of: str, axis: int) -> int:
+    """The number of rows, ``axis``, of pages of keys and values, which come with their names."""
+    (k_name, k_pages), (v_name, v_pages) = k, v
+    k_shape, v_shape = axes(k_name, k_pages, 4, of), axes(v_name, v_pages, 4, of)
+    agree("pages", k_name, k_shape[0], v_name, v_shape[0])
+    agree("rows", f"a page of {k_name}", k_shape[axis], f"a page of {v_name}", v_shape[axis])
+    if k_shape[axis] < 1:
+        raise InvalidArgumentError(f"a page of {k_name} has 0 rows, it must have at least one")
+    return k_shape[axis]
 
 
 class Call:
     """Collects the bindings and tensors of a launch over sequences."""
 
-    def __init__(self, layout: str, positions: Any) -> None:
-        if layout not in ("bshd", "bhsd"):
-            raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bshd' or 'bhsd'")
-        self.is_bshd = layout == "bshd"
+    def __init__(self, function: Callable[..., Any], layout: str, positions: Any) -> None:
+        self.function = function  # errors name its keywords
+        self.is_bshd = tokens_before_heads(layout)
+        self.positions = positions
         self.bindings: list[str] = []
         self.names: list[str] = ["q", "k", "v", "o", "lse"]
         self.tensors: list[Any] = []
@@ -123,6 +133,11 @@ class Call:
                 )
             self.bindings.append(f"positions={positions}")
         else:
+            axes("positions", positions, 1, "[B], or 'begin' or 'end'")
+            if str(positions.dtype).rpartition(".")[2] != "int32":
+                raise InvalidArgumentError(
+                    f"positions's elements are {positions.dtype}, they must be int32: convert them"
+                )
             self.bindings.append("positions=given")
             self.add("offsets", positions)
 
@@ -137,24 +152,18 @@ class Call:
 
     def add_pages(self, k: Any, v: Any, table: Any, lengths: Any) -> None:
         """Adds the pages of keys and values. Sets the number of sequences."""
-        rows = 1 if self.is_bshd else 2
-        of = self.order("page", "pages")
-        k_shape = axes("k", k, 4, of)
-        v_shape = k_shape if v is None else axes("v", v, 4, of)
-        page = k_shape[rows]
-        if page < 1 or v_shape[rows] != page:
-            raise InvalidArgumentError(
-                f"a page of k has {page} rows, and a page of v has {v_shape[rows]}: both must have "
-                "the same number of rows, at least one"
-            )
+        keys, values = ("k", k), ("v", k if v is None else v)
+        page = page_size(keys, values, self.order("page", "pages"), 1 if self.is_bshd else 2)
         self.batch, pages = axes("table", table, 2, "[B, most pages of a sequence]")
         self.most_keys = page * pages
         self.bindings += ["keys=paged", f"page={page}"]
         self.add("table", table)
+        axes("lengths", lengths, 1, "[B]")
         self.add("lengths", lengths)
 
     def add_starts(self, starts_q: Any) -> None:
         """Adds the queries of sequences that follow one another."""
+        axes("starts_q", starts_q, 1, "[B + 1]")
         self.bindings.append("queries=ragged")
         self.add("starts_q", starts_q)
 
@@ -180,22 +189,26 @@ class Call:
     def add_scales(self, q: Any, keys: tuple[Any, Any], scales: tuple[Any, Any]) -> None:
         """Adds the scales of keys and values with 8 bits. Other types have none."""
         if keys[1] is None:
+            if is_narrow("k", keys[0]):
+                raise UnsupportedError(
+                    f"v is None, and k's elements are {keys[0].dtype}: keys of 8 bits need values "
+                    "of their own; pass v, or keys of 16 bits"
+                )
             if scales != (None, None):
                 raise InvalidArgumentError(
                     "v is None, and a scale is given: only separate keys and values of 8 bits have "
                     "scales; leave the scale out"
                 )
             return
-        framework = framework_of(q, "q")
         names = ("k", "v")
-        are_narrow = [framework.is_narrow(each) for each in keys]
-        for name, tensor, is_narrow, scale in zip(names, keys, are_narrow, scales, strict=True):
-            if is_narrow and scale is None:
+        are_narrow = [is_narrow(name, each) for name, each in zip(names, keys, strict=True)]
+        for name, tensor, has_scale, scale in zip(names, keys, are_narrow, scales, strict=True):
+            if has_scale and scale is None:
                 raise InvalidArgumentError(
                     f"{name}_scale is missing, and {name}'s elements have 8 bits: pass the factor "
                     "of the elements, a number or a float32 tensor"
                 )
-            if scale is not None and not is_narrow:
+            if scale is not None and not has_scale:
                 raise InvalidArgumentError(
                     f"{name}_scale is given, and {name}'s elements are {tensor.dtype}: only "
                     "elements of float8_e4m3fn have scales; leave it out"
@@ -212,11 +225,8 @@ class Call:
         heads = keys[0].shape[-2 if self.is_bshd else -3]
         placed = []
         for name, scale in zip(names, scales, strict=True):
-            if isinstance(scale, int | float):
-                scale = framework.number(q, float(scale))
+            scale = scale_of(f"{name}_scale", scale, q)
             shape = tuple(scale.shape)
-            if len(shape) == 0:
-                scale, shape = scale.reshape((1,)), (1,)
             fits = len(shape) <= 2 and shape[-1] in (1, heads)
             if len(shape) == 2:
                 fits = fits and is_paged and shape[0] in (1, pages)
@@ -251,11 +261,15 @@ class Call:
     ) -> Any:
         framework = framework_of(q, "q")
         place: Place = framework.place(q)
+        if not isinstance(self.positions, str):
+            agree("sequences", "positions", len(self.positions), "the launch", self.batch)
         head_dim_v = self.value_dim_of(k, v, value_dim)
         if callable(variant) and not isinstance(variant, Variant):
             variant, parameters = variant_of(variant, **parameters), {}
         variant = as_variant(variant)
-        if split is None:
+        if split is not None:
+            split = switch("split", split)
+        else:
             split = most_queries <= _FEW_QUERIES and most_keys > _FEW_KEYS
         algorithm, bindings = "forward", tuple(self.bindings)
         if split:
@@ -267,7 +281,7 @@ class Call:
                 (self.batch, heads, kv_heads, most_queries, most_keys),
             )
             bindings = (*bindings, f"workers={workers}")
-        values, constants = variant._arguments(parameters)
+        values, constants = variant._arguments(parameters, self.function)
         own = (each for _, each in self.captures)
         own_values = () if v is None else (v,)
         framework.refuse_gradients((q, k, *own_values, *values, *self.tensors, *own))
@@ -364,21 +378,25 @@ def attention_ragged(
             which.
         UnsupportedError: there are no kernels for the device or the type.
     """
-    call = Call(layout, positions)
-    of = call.order("tokens")
-    for name, tensor in (("q", q), ("k", k), ("v", k if v is None else v)):
-        axes(name, tensor, 3, of)
+    call = Call(attention_ragged, layout, positions)
+    of, axis = call.order("tokens"), 0 if call.is_bshd else 1
+    axes("q", q, 3, of)
+    k_tokens = axes("k", k, 3, of)[axis]
+    if v is not None:
+        agree("tokens", "k", k_tokens, "v", axes("v", v, 3, of)[axis])
     most_queries = bound("max_queries", max_queries)
     if max_keys is None and starts_k is not None:
         bound("max_keys", None)
     call.bindings += ["queries=ragged", "keys=ragged"]
     (starts,) = axes("starts_q", starts_q, 1, "[B + 1]")
     call.add("starts_q", starts_q)
+    if starts_k is not None:
+        axes("starts_k", starts_k, 1, "[B + 1]")
     call.add("starts_k", starts_q if starts_k is None else starts_k)
     call.batch = max(starts - 1, 0)
     call.extents.append(("B", call.batch))
     call.add_scales(q, (k, v), (k_scale, v_scale))
-    most_keys = most_queries if max_keys is None else int(max_keys)
+    most_keys = most_queries if max_keys is None else bound("max_keys", max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters),
         value_dim,
@@ -453,7 +471,7 @@ def attention_paged(
             which.
         UnsupportedError: there are no kernels for the device or the type.
     """
-    call = Call(layout, positions)
+    call = Call(attention_paged, layout, positions)
     call.add_pages(k, v, table, lengths)
     if starts_q is None:
         q_shape = axes("q", q, 4, call.order("Sq", "B"))
@@ -463,11 +481,28 @@ def attention_paged(
         most_queries = bound("max_queries", max_queries)
         call.add_starts(starts_q)
     call.add_scales(q, (k, v), (k_scale, v_scale))
-    most_keys = call.most_keys if max_keys is None else int(max_keys)
+    most_keys = call.most_keys if max_keys is None else bound("max_keys", max_keys)
     return call.launch(
         *(q, k, v, variant, scale, return_lse, out, split, most_queries, most_keys, parameters),
         value_dim,
     )
+
+
+def _stacked(name: str, parts: Any) -> Any:
+    """The parts as one tensor, with a first axis of parts."""
+    if not isinstance(parts, list | tuple):
+        tensor_shape(name, parts, "of the parts, or a list of tensors")
+        return parts
+    if not parts:
+        raise InvalidArgumentError(f"{name} is {parts!r}: pass at least one part")
+    shapes = [tensor_shape(f"each of {name}", each, "of a part") for each in parts]
+    try:
+        return framework_of(parts[0], f"each of {name}").stack(parts)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidArgumentError(
+            f"{name} has parts of the shapes {', '.join(map(str, shapes))}: all parts must have "
+            "one shape, and be of one framework and on one device"
+        ) from error
 
 
 def merge_partials(
@@ -500,15 +535,9 @@ def merge_partials(
     Raises:
         InvalidArgumentError: the shapes do not fit to each other. The message says which.
     """
-    if layout not in ("bshd", "bhsd"):
-        raise InvalidArgumentError(f"the layout is {layout!r}, it must be 'bshd' or 'bhsd'")
-    is_bshd = layout == "bshd"
-    is_sequence = isinstance(outs, list | tuple)
-    framework = framework_of(outs[0] if is_sequence and outs else outs, "outs")
-    if is_sequence:
-        outs = framework.stack(outs)
-    if isinstance(lses, list | tuple):
-        lses = framework.stack(lses)
+    outs, lses = _stacked("outs", outs), _stacked("lses", lses)
+    framework = framework_of(outs, "outs")
+    is_bshd = tokens_before_heads(layout)
     shape = tuple(outs.shape)
     if len(shape) not in (4, 5) or shape[0] < 1:
         raise InvalidArgumentError(
@@ -525,7 +554,7 @@ def merge_partials(
             f"must have {expected}"
         )
     framework.refuse_gradients((outs, lses))
-    place: Place = framework.place(outs)
+    place: Place = framework.place(outs, "outs")
     if out is None:
         out = framework.empty(outs, tuple(rest), False)
     lse = framework.empty(outs, expected[1:], True) if return_lse else None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from copy import copy
 from pathlib import Path
@@ -64,11 +64,15 @@ def _extent_text(name: str, coefficient: int, offset: int) -> str:
 
 
 class _Program:
-    """A checked text with its kernels. Variants with the same text and other values share it."""
+    """A checked text with its kernels. Variants with the same text and other values share it.
+
+    ``dropping`` is the same text with kernels for dropout, whose launches have the parameters of
+    ``_DROPOUT``, too.
+    """
 
     __slots__ = (
-        "_dropping",
         "constants",
+        "dropping",
         "drops",
         "kernels",
         "line",
@@ -95,23 +99,16 @@ class _Program:
         )
         self.constants = tuple(each.name for each in self.parameters if each.constant)
         self._set_slots(tuple(each.name for each in self.parameters if not each.constant), False)
+        # Made here, because code that torch.compile follows must not change this object.
+        self.dropping = copy(self)
+        self.dropping._set_slots(self.slots + tuple(each.name for each in _DROPOUT), True)
+        self.dropping.dropping = self.dropping
 
     def _set_slots(self, slots: tuple[str, ...], drops: bool) -> None:
         self.slots = slots
         self.place = {name: slot for slot, name in enumerate(slots)}
         self.drops = drops
         self.kernels: dict[tuple[Any, ...], _native.Kernel] = {}
-        self._dropping: _Program | None = None
-
-    def dropping(self) -> _Program:
-        """The same text with kernels for dropout, whose launches have the additional parameters."""
-        if self.drops:
-            return self
-        if self._dropping is None:
-            made = copy(self)
-            made._set_slots(self.slots + tuple(each.name for each in _DROPOUT), True)
-            self._dropping = made  # another thread may have made one first; it has its own kernels
-        return self._dropping
 
 
 class Variant:
@@ -229,23 +226,31 @@ class Variant:
 
     def _dropping(self, values: Mapping[str, Any]) -> Variant:
         """The same variant with dropout and the values of its parameters (``_DROPOUT``)."""
-        return Variant(self._program.dropping(), {**self.bound, **values})
+        return Variant(self._program.dropping, {**self.bound, **values})
 
     def _arguments(
-        self, parameters: Mapping[str, Any]
+        self, parameters: Mapping[str, Any], function: Callable[..., Any] | None = None
     ) -> tuple[tuple[Any, ...], tuple[tuple[str, float], ...]]:
-        """The values of a launch by slot, and the constants. A call's parameters count first."""
+        """The values of a launch by slot, and the constants. A call's parameters count first.
+
+        Args:
+            parameters: the call's keyword arguments that its function does not have.
+            function: if it has a similar argument, the error about an unknown parameter names it.
+        """
         if not parameters:
             return self._values, self._constants
         place = self._program.place
         values = list(self._values)
-        constants = self._constants
+        has_constants = False
         for name, value in parameters.items():
             slot = place.get(name)
             if slot is not None:
                 values[slot] = value
-            else:  # a constant, or an unknown name
-                constants = self.bind(**parameters)._constants
+            elif name in self._program.constants:
+                has_constants = True
+            else:
+                raise InvalidArgumentError(_unknown(self._program, name, function))
+        constants = self.bind(**parameters)._constants if has_constants else self._constants
         return tuple(values), constants
 
     def _kernel(
@@ -308,14 +313,30 @@ _FOREIGN = {
 """What to write for an argument that the attention of other packages has."""
 
 
-def _unknown(program: _Program, name: str) -> str:
+def _near(name: str, names: Iterable[str]) -> str:
+    """The most similar one of the names, or an empty text."""
+    from difflib import get_close_matches  # only here: it takes a millisecond to import
+
+    return next(iter(get_close_matches(name, names, 1, 0.7)), "")
+
+
+def _near_argument(name: str, function: Callable[..., Any]) -> str:
+    """The end of a message about a keyword argument that may be a misspelled one of a function."""
+    from inspect import getfullargspec  # only here, as above
+
+    has = getfullargspec(function)
+    near = _near(name, [*has.args, *has.kwonlyargs])
+    return f": did you mean the argument '{near}' of {function.__name__}?" if near else ""
+
+
+def _unknown(program: _Program, name: str, function: Callable[..., Any] | None = None) -> str:
     known = ", ".join(each.name for each in program.parameters)
     variant = program.native.name
     said = f"the variant '{variant}' has no parameter '{name}'; " + (
         f"it has {known}" if known else "it has none"
     )
     if name not in _FOREIGN:
-        return said
+        return said + ("" if function is None else _near_argument(name, function))
     if variant == "causal" and _FOREIGN[name] is _CAUSAL:
         return f"{said}: leave '{name}' out, the variant is causal"
     return f"{said}: {_FOREIGN[name]}"
@@ -358,12 +379,10 @@ def _read(source: str | os.PathLike[str]) -> tuple[str, str]:
     if isinstance(source, str) and path.name == source and not path.suffix:
         path = _FOLDER / f"{source}.attn"
         if not path.is_file():
-            from difflib import get_close_matches  # only here: it takes a millisecond to import
-
-            near = get_close_matches(source, library(), 1, 0.7)
+            near = _near(source, library())
             raise NotFoundError(
                 f"there is no variant '{source}' in the library"
-                + (f"; did you mean '{near[0]}'?" if near else ":")
+                + (f"; did you mean '{near}'?" if near else ":")
                 + " tesela.library() lists its names; "
                 "a text has the form 'attention name(...) { ... }', a file's name ends in .attn"
             )

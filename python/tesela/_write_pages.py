@@ -7,9 +7,45 @@ from __future__ import annotations
 from typing import Any
 
 from tesela import _native
+from tesela._arguments import axes, is_narrow, switch, tensor_shape
 from tesela._errors import InvalidArgumentError
-from tesela._serving import Place, axes, framework_of
+from tesela._serving import Place, framework_of, page_size, scale_of
 from tesela._variant import as_variant
+
+
+def _is_sum(distance: int, axes: list[tuple[int, int]]) -> bool:
+    """Whether ``distance`` is a sum of strides, each with a factor smaller than the extent."""
+    if not axes:
+        return distance == 0
+    (stride, extent), *rest = axes
+    most = sum(stride * (extent - 1) for stride, extent in rest)
+    first, last = -((most - distance) // stride), (distance + most) // stride
+    factors = range(max(first, 1 - extent), min(last, extent - 1) + 1)
+    return any(_is_sum(distance - factor * stride, rest) for factor in factors)
+
+
+def _end(tensor: Any, begin: int, strides: tuple[int, ...], size: int) -> int:
+    """The address after the last element."""
+    last: int = sum(
+        stride * (extent - 1) for stride, extent in zip(strides, tensor.shape, strict=True)
+    )
+    return begin + last + size
+
+
+def _share_memory(out: Any, q: Any) -> bool:
+    """Whether some elements of both are at the same address.
+
+    For tensors with different strides: whether one begins before the other one ends.
+    """
+    if 0 in out.shape or 0 in q.shape:
+        return False
+    of_out = framework_of(out, "out").memory(out)
+    of_q = framework_of(q, "q").memory(q)
+    if out.shape == q.shape and of_out[1:] == of_q[1:]:
+        begin, strides, size = of_q
+        steps = sorted(zip(strides, q.shape, strict=True), reverse=True)
+        return _is_sum(of_out[0] - begin, [*(each for each in steps if each[0] > 0), (1, size)])
+    return bool(of_out[0] < _end(q, *of_q) and of_q[0] < _end(out, *of_out))
 
 
 def write_pages(
@@ -50,7 +86,8 @@ def write_pages(
         k_scale: for pages of 8 bits: a number, or a float32 tensor with one number for each kv
             head. Keys are divided by it.
         v_scale: the same for values.
-        out: the tensor that receives the rotated queries, not q itself; None: a new tensor.
+        out: the tensor that receives the rotated queries, in other memory than q; None: a new
+            tensor.
 
     Returns:
         The rotated queries, with q's shape and type.
@@ -63,19 +100,32 @@ def write_pages(
     framework = framework_of(q, "q")
     framework.refuse_gradients((q, k, v, k_pages, v_pages, cos, sin, k_scale, v_scale))
     place: Place = framework.place(q)
+    interleaved = switch("interleaved", interleaved)
     shape = tuple(q.shape)
     if len(shape) not in (3, 4):
         raise InvalidArgumentError(
             f"q has the shape {shape}, it must have the axes [tokens, heads, head dimension], or "
             "[B, Sq, heads, head dimension]"
         )
-    for name, pages in (("k_pages", k_pages), ("v_pages", v_pages)):
-        axes(name, pages, 4, "[pages, page, heads, head dimension]")
+    page_size(("k_pages", k_pages), ("v_pages", v_pages), "[pages, page, heads, head dimension]", 1)
+    for name, new, pages in (("k", k, k_pages), ("v", v, v_pages)):
+        new_shape = axes(name, new, len(shape), "of q")
+        if new_shape[:-2] != shape[:-2]:
+            raise InvalidArgumentError(
+                f"{name} has the shape {new_shape}, and q has {shape}: both must have the same "
+                "tokens"
+            )
+        if new_shape[-2:] != tuple(pages.shape[2:]):
+            raise InvalidArgumentError(
+                f"{name} has the shape {new_shape}, and {name}_pages has {tuple(pages.shape)}: "
+                "both must have the same heads and head dimension"
+            )
+    tensor_shape("slots", slots, "[tokens] or [B, Sq]")
     if (cos is None) != (sin is None) or (cos is not None and positions is None):
         raise InvalidArgumentError(
             "cos, sin and positions belong together: pass all of them, or leave cos and sin out"
         )
-    are_narrow = [framework.is_narrow(pages) for pages in (k_pages, v_pages)]
+    are_narrow = [is_narrow("k_pages", k_pages), is_narrow("v_pages", v_pages)]
     if are_narrow[0] != are_narrow[1]:
         raise InvalidArgumentError(
             f"k_pages' elements are {k_pages.dtype}, v_pages' are {v_pages.dtype}: both must have "
@@ -92,10 +142,8 @@ def write_pages(
         if scale is None:
             scales.append(framework.empty(q, (0,), True))
             continue
-        if isinstance(scale, int | float):
-            scale = framework.number(q, float(scale))
-        axes(name, scale, 1, "[kv heads] or [1]")
-        if len(scale) not in (1, k.shape[-2]):
+        scale = scale_of(name, scale, q)
+        if tuple(scale.shape) not in ((1,), (k.shape[-2],)):
             raise InvalidArgumentError(
                 f"{name} has the shape {tuple(scale.shape)}, it must have one number, or "
                 f"[{k.shape[-2]}] with one for each kv head"
@@ -103,8 +151,9 @@ def write_pages(
         scales.append(scale)
     rotary = 0
     if cos is not None:
+        tensor_shape("positions", positions, "[tokens] or [B, Sq]")
         rotary = 2 * axes("cos", cos, 2, "[positions, pairs]")[1]
-        if tuple(sin.shape) != tuple(cos.shape) or rotary > shape[-1]:
+        if axes("sin", sin, 2, "[positions, pairs]") != tuple(cos.shape) or rotary > shape[-1]:
             raise InvalidArgumentError(
                 f"cos has the shape {tuple(cos.shape)} and sin {tuple(sin.shape)}: both must have "
                 f"the same shape, with at most {shape[-1] // 2} pairs, half of the head dimension"
@@ -117,12 +166,16 @@ def write_pages(
     kernel = as_variant("full")._kernel(
         place.input_type,
         *(shape[-1], v.shape[-1], place.device, (), "write_pages"),
-        (f"rotary={rotary}", f"interleaved={int(interleaved)}", f"element={element}"),
+        (
+            f"rotary={rotary}",
+            f"interleaved={int(interleaved)}",
+            f"element={element}",
+        ),
     )
-    if out is not None and framework.begin_together(out, q):
+    if out is not None and tensor_shape("out", out, "of q") and _share_memory(out, q):
         raise InvalidArgumentError(
-            "out is q, but q is still read while out is written: leave out= out, or pass another "
-            "tensor"
+            "out shares memory with q, but q is still read while out is written: leave out= out, "
+            "or pass another tensor"
         )
     if out is None:
         out = framework.empty(q, shape, False)

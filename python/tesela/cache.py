@@ -20,6 +20,7 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from tesela import _contexts, _native
+from tesela._arguments import MOST_WHOLE, whole
 
 __all__ = ["CachedKernel", "Removal", "clear", "folder", "kernels", "limits", "prune"]
 
@@ -66,6 +67,11 @@ class Removal(NamedTuple):
     bytes_left: int
 
 
+def _limit(name: str, value: int, zero: str) -> int:
+    """A limit, for which 0 means ``zero``."""
+    return whole(name, value, 0, MOST_WHOLE, f"0 means {zero}")
+
+
 def _path(name: str | os.PathLike[str] | None) -> str | None:
     if name is None:
         return _contexts.settings.cache_folder
@@ -108,10 +114,15 @@ def prune(
         folder: None: the folder of this process.
         most_bytes: the largest size of all kernels together; 0: no limit.
         most_seconds_old: the longest time since a kernel's last use; 0: no limit.
+
+    Raises:
+        InvalidArgumentError: a limit is negative or not a whole number.
     """
-    return Removal(
-        *_native.cache_prune(_path(folder), max(most_bytes, 0), max(most_seconds_old, 0))
+    keep = (
+        _limit("most_bytes", most_bytes, "no limit"),
+        _limit("most_seconds_old", most_seconds_old, "no limit"),
     )
+    return Removal(*_native.cache_prune(_path(folder), *keep))
 
 
 def clear(folder: str | os.PathLike[str] | None = None) -> Removal:
@@ -136,8 +147,12 @@ def limits(
         disk: False: nothing is read from disk or written to it.
 
     Raises:
-        InvalidArgumentError: a kernel was used before this call.
+        InvalidArgumentError: a kernel was used before this call, or a limit is negative or not a
+            whole number.
     """
     _contexts.set_cache(
-        None if folder is None else os.fspath(folder), most_bytes, most_kernels, disk
+        None if folder is None else os.fspath(folder),
+        _limit("most_bytes", most_bytes, "1 GiB"),
+        _limit("most_kernels", most_kernels, "1024"),
+        disk,
     )

@@ -310,6 +310,12 @@ def test_errors_are_sentences() -> None:
             tesela.attention_cascade(q, pool, pool, variant, **(places | other))
 
     says("rows have 2 tokens, q has 3", rows=(np.zeros(2, np.int32),) * 3)
+    says("rows is 2 tensors, it must be a tuple of three", rows=(np.zeros(3, np.int32),) * 2)
+    says("rows is a <class 'numpy.ndarray'>", rows=np.zeros((3, 3), np.int32))
+    says("prefix_length is of the type <class 'int'>", prefix_length=20)
+    says("did you mean the argument 'prefix_length' of attention_cascade", prefix_lengths=20)
+    with pytest.raises(tesela.UnsupportedError, match="a shared prefix has no latent form"):
+        tesela.attention_cascade(q, pool, None, **places, value_dim=16)
     says("prefix_table has the shape (1, 2)", prefix_table=np.zeros((1, 2), np.int32))
     says("max_queries is missing", max_queries=None)
     says("does not know the number B of sequences", "attention v() { mask = k < B }")

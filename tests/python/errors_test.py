@@ -8,13 +8,21 @@ import subprocess
 import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tesela
+import torch
 from reference import random
 
 Q = random(1, 4, 8, 64, seed=1)
 K = random(1, 2, 9, 64, seed=2)
+
+POOL = random(6, 16, 2, 64, seed=3)
+NARROW = POOL.astype(ml_dtypes.float8_e4m3fn)
+OTHER = POOL.astype(ml_dtypes.float8_e5m2)
+TABLE, LENGTHS = np.zeros((3, 2), np.int32), np.ones(3, np.int32)
+STARTS = np.array([0, 8, 9], np.int32)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +78,71 @@ def test_mistakes(arguments: dict[str, Any], sentence: str) -> None:
         tesela.attention(**given)
     assert raised.value.chain
     assert str(raised.value).endswith(raised.value.chain[-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"v": POOL[:4]}, "k has 6 pages, and v has 4: both must have the same number"),
+        ({"k": POOL[:, :0], "v": POOL[:, :0]}, "a page of k has 0 rows, it must have at least one"),
+        ({"k": None}, r"k is None: pass a tensor of PyTorch or NumPy with the axes \[pages, page,"),
+        ({"lengths": None}, r"lengths is None: pass a tensor .* with the axes \[B\]"),
+        ({"lengths": [1, 2, 3]}, "lengths is of the type <class 'list'>: pass a tensor"),
+        ({"table": torch.zeros(3, 2, device="meta")}, "table is on the device 'meta'"),
+        (
+            {"max_keys": 2**70},
+            f"max_keys is {2**70}, it must be a whole number from 0 to 2147479552",
+        ),
+        ({"max_keys": "many"}, "max_keys is 'many', it must be a whole number"),
+        ({"max_keys": 1.5}, "max_keys is 1.5, it must be a whole number"),
+        ({"split": "yes"}, "split is 'yes', it must be True or False"),
+        ({"positions": None}, r"positions is None: pass .* axes \[B\], or 'begin' or 'end'"),
+        ({"positions": [1, 2, 3]}, "positions is of the type <class 'list'>"),
+        ({"positions": 5}, "positions is of the type <class 'int'>"),
+        ({"positions": LENGTHS[:2]}, "positions has 2 sequences, and the launch has 3"),
+        ({"positions": LENGTHS.astype(np.int64)}, "positions's elements are int64, they must be"),
+        ({"max_key": 4}, "it has none: did you mean the argument 'max_keys' of attention_paged"),
+        ({"start_q": LENGTHS}, "did you mean the argument 'starts_q' of attention_paged"),
+        ({"k": NARROW, "v": NARROW, "k_scale": [1.0, 1.0], "v_scale": 1.0}, "k_scale is of the"),
+        ({"k": OTHER, "v": OTHER, "k_scale": 1.0}, "k's .* float8_e5m2: .* only float8_e4m3fn is"),
+        ({"k": NARROW, "v": None, "value_dim": 32}, "v is None, and k's elements are float8_e4m3f"),
+    ],
+)
+def test_mistakes_with_pages(arguments: dict[str, Any], sentence: str) -> None:
+    given = {"q": random(3, 1, 4, 64, seed=1), "k": POOL, "v": POOL, **arguments}
+    with pytest.raises(tesela.Error, match=sentence):
+        tesela.attention_paged(**{"table": TABLE, "lengths": LENGTHS, **given})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"v": random(7, 2, 64, seed=2)}, "k has 9 tokens, and v has 7"),
+        ({"starts_q": None}, r"starts_q is None: pass a tensor .* \[B \+ 1\]"),
+        ({"max_queries": -3}, "max_queries is -3, it must be a whole number"),
+    ],
+)
+def test_mistakes_with_tokens(arguments: dict[str, Any], sentence: str) -> None:
+    k = random(9, 2, 64, seed=2)
+    given = {"q": random(9, 4, 64, seed=1), "k": k, "v": k, "starts_q": STARTS, "max_queries": 8}
+    with pytest.raises(tesela.InvalidArgumentError, match=sentence):
+        tesela.attention_ragged(**given | arguments)
+
+
+def test_mistakes_with_parts() -> None:
+    out, lse = torch.zeros(4, 2, 64), torch.zeros(2, 4)
+
+    def says(sentence: str, outs: Any, lses: Any) -> None:
+        with pytest.raises(tesela.Error, match=sentence):
+            tesela.merge_partials(outs, lses)
+
+    says(r"outs is \[\]: pass at least one part", [], [])
+    says(r"outs has parts of the shapes \(4, 2, 64\), \(2, 2, 64\)", [out, out[:2]], [lse, lse])
+    says("lses is None", [out, out], None)
+    says("lses has parts .* of one framework", [out, out], [lse, lse.numpy()])
+    says("outs's elements are torch.float64, .* convert outs", [out.double()] * 2, [lse, lse])
+    # On the host the logarithms may be NumPy's.
+    assert torch.equal(tesela.merge_partials([out, out], [lse.numpy()] * 2), out)
 
 
 def test_written_memory_is_writable() -> None:

@@ -96,3 +96,26 @@ def test_mistakes():
     for seed in (None, 3, jnp.zeros(2)):
         with pytest.raises(tesela.InvalidArgumentError, match="must be a key of JAX"):
             attend(q, k, v, seed)
+    for keys in (jax.random.split(KEY, 3), jax.random.split(jax.random.PRNGKey(5), 3)):
+        with pytest.raises(tesela.InvalidArgumentError, match=r"one key: pass.*seed=keys\[0\]"):
+            attend(q, k, v, keys)
+
+
+def test_probabilities_are_checked_while_tracing():
+    q, k, v = inputs(1, 2, 2, 8, 8, 16, 16)
+
+    def lower(p):
+        return jax.jit(lambda q: tesela.jax.attention(q, k, v, dropout_p=p, seed=KEY)).lower(q)
+
+    for wrong, sentence in (
+        (-0.1, r"dropout_p is -0\.1, it must lie in \[0, 1\]"),
+        (None, "dropout_p is of the type.*NoneType"),
+    ):
+        with pytest.raises(tesela.InvalidArgumentError, match=sentence):
+            lower(wrong)
+    lower(jnp.float32(0.5))
+    with pytest.raises(tesela.InvalidArgumentError, match=r"dropout_p is a traced value.*static"):
+        jax.jit(lambda p: tesela.jax.attention(q, k, v, dropout_p=p, seed=KEY))(0.5)
+    wide = jnp.ones((1, 2, 8, 264))
+    with pytest.raises(tesela.UnsupportedError, match=r"is 264, .* up to 256 with dropout"):
+        attend(wide, wide, wide, KEY)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,6 +75,55 @@ def test_prepare_tells_what_went_wrong() -> None:
         tesela.prepare(["causal"], dtype="float64", device="host")
     with pytest.raises(tesela.InvalidArgumentError, match=r"pass \['causal'\]"):
         tesela.prepare("causal", device="host")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"length": -1}, "length is -1, it must be a whole number from 0 to 2147479552"),
+        ({"length": 2**70}, f"length is {2**70}"),
+        ({"length": "8"}, "length is '8'"),
+        ({"kv_length": 1.5}, "kv_length is 1.5"),
+        ({"head_dim": "64"}, "head_dim is '64'"),
+        (
+            {"seconds": -1},
+            "seconds is -1, it must be a finite number that is not negative: 0 means",
+        ),
+        ({"seconds": float("nan")}, "seconds is nan"),
+        ({"seconds": float("inf")}, "seconds is inf"),
+        ({"seconds": "1"}, "seconds is '1'"),
+        ({"device": 3}, "the device is 3"),
+    ],
+)
+def test_prepare_refuses_at_once(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(tesela.InvalidArgumentError, match=sentence):
+        tesela.prepare(["causal"], **{"device": "host", **arguments})
+
+
+def test_a_time_limit_below_a_millisecond_is_a_limit() -> None:
+    text = "attention late(w: i32 = 7) { mask = q - k < w }"
+    with pytest.raises(tesela.DeadlineExceededError):
+        tesela.prepare([text], head_dim=64, device="host", seconds=0.0004).wait()
+
+
+def test_a_device_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    tesela.prepare(["causal"], head_dim=16, dtype="float32", device=torch.device("cpu")).wait()
+    with pytest.raises(tesela.InvalidArgumentError, match=r"the device is device\(type='meta'\)"):
+        tesela.prepare(["causal"], device=torch.device("meta"))
+
+
+@pytest.mark.parametrize("value", [-5, 2**70, 1.5])
+def test_limits_of_the_cache(value: Any, tmp_path: Path) -> None:
+    for name, call in (
+        ("most_bytes", tesela.cache.limits),
+        ("most_kernels", tesela.cache.limits),
+        ("most_bytes", tesela.cache.prune),
+        ("most_seconds_old", tesela.cache.prune),
+    ):
+        sentence = f"{name} is {value}, it must be a whole number from 0 to {2**63 - 1}: 0 means"
+        with pytest.raises(tesela.InvalidArgumentError, match=sentence):
+            call(folder=tmp_path, **{name: value})
 
 
 @pytest.mark.parametrize("progress", [False, True])

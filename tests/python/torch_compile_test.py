@@ -15,6 +15,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the tests of the PyTorch layer need PyTorch")
 
 import tesela  # noqa: E402
+import tesela.torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 from torch._dynamo.testing import CompileCounterWithBackend  # noqa: E402
 from torch_tools import check, expected, inputs, random, window  # noqa: E402
@@ -165,6 +166,25 @@ def test_mistakes_are_found_while_it_compiles() -> None:
     reach = torch.tensor(4.0, requires_grad=True)
     with pytest.raises(Exception, match=r"'reach' requires a gradient"):
         graphs(lambda q: tesela.attention(q, q, q, text, reach=reach), [(q,)])
+
+
+def test_arguments_that_compiled_code_cannot_read() -> None:
+    (q,) = queries([37])
+    value, generator = torch.tensor(0.5), torch.Generator()
+    for function, sentence in (
+        (lambda q: tesela.attention(q, q, q, scale=value), r"scale is a tensor.*score = s \*"),
+        (lambda q: tesela.attention(q, q, q, dropout_p=value), r"dropout_p is a tensor.*item\(\)"),
+        (
+            lambda q: tesela.attention(q, q, q, dropout_p=0.5, seed=generator),
+            r"the seed is a torch\.Generator.*draw seed = torch\.randint",
+        ),
+        (
+            lambda q: tesela.torch.scaled_dot_product_attention(q, q, q, scale=value),
+            "scale is a tensor",
+        ),
+    ):
+        with pytest.raises(Exception, match=sentence):
+            graphs(function, [(q,)])
 
 
 class Windowed(torch.nn.Module):

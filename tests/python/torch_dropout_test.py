@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -96,6 +98,27 @@ def test_checkpointing_drops_the_same_pairs() -> None:
         assert torch.equal(a, b)
 
 
+FRESH = """
+import tesela, tesela.torch, torch
+from torch.utils.checkpoint import checkpoint
+q = torch.randn(1, 2, 16, 16, requires_grad=True)
+def attend(q):
+    return tesela.attention(q, q, q, "causal", dropout_p=0.5)
+def sdpa(q):
+    return tesela.torch.scaled_dot_product_attention(q, q, q, dropout_p=0.5)
+def again(q):
+    return checkpoint(lambda q: tesela.attention(q, q, q, "alibi", dropout_p=0.5,
+                                                 slope=torch.ones(2)), q, use_reentrant=False)
+for function in (attend, sdpa, again):
+    torch.compile(function, fullgraph=True, backend="aot_eager")(q).sum().backward()
+"""
+
+
+def test_first_call_of_a_process_is_compiled() -> None:
+    """No eager call made the kernels' dictionary for dropout before."""
+    subprocess.run([sys.executable, "-c", FRESH], check=True)
+
+
 def test_compiled_gradients() -> None:
     """A training step in compiled code: the backward pass drops the same pairs as the forward
     pass."""
@@ -173,10 +196,34 @@ def test_mistakes() -> None:
             tesela.attention(q, k, v, dropout_p=probability, seed=1)
     with pytest.raises(tesela.InvalidArgumentError, match=r"the seed is -1, it must lie in"):
         tesela.attention(q, k, v, dropout_p=0.5, seed=-1)
-    with pytest.raises(tesela.InvalidArgumentError, match="it must be a whole number"):
-        tesela.attention(q, k, v, dropout_p=0.5, seed="one")
-    with pytest.raises(tesela.InvalidArgumentError, match=r"dropout\.state.*4 words"):
-        tesela.attention(q, k, v, dropout_p=0.5, seed=STATE[:3])
+    for seed in ("one", 1.5):
+        with pytest.raises(tesela.InvalidArgumentError, match=r"whole number.*Generator.*tensor"):
+            tesela.attention(q, k, v, dropout_p=0.5, seed=seed)
+    for state in (STATE[:3], torch.rand(4), STATE.to("meta")):
+        with pytest.raises(tesela.InvalidArgumentError, match=r"the seed is .*four int32.*randint"):
+            tesela.attention(q, k, v, dropout_p=0.5, seed=state)
+    with pytest.raises(tesela.InvalidArgumentError, match=r"the seed is .*pass seed\.item\(\)"):
+        tesela.attention(q, k, v, dropout_p=0.5, seed=torch.tensor(3))
+
+
+def test_probabilities_that_are_no_numbers() -> None:
+    q, k, v = inputs()
+    sdpa = tesela.torch.scaled_dot_product_attention
+    trained = torch.tensor(0.5, requires_grad=True)
+    for wrong, error, sentence in (
+        (None, tesela.InvalidArgumentError, "dropout_p is of the type.*NoneType"),
+        ("a", tesela.InvalidArgumentError, "dropout_p is of the type.*str"),
+        (torch.rand(2), tesela.InvalidArgumentError, "dropout_p is a tensor of the shape"),
+        (trained, tesela.UnsupportedError, r"dropout_p .* a gradient.*dropout_p\.item\(\)"),
+    ):
+        with pytest.raises(error, match=sentence):
+            tesela.attention(q, k, v, dropout_p=wrong)
+        with pytest.raises(error, match=sentence):
+            sdpa(q, k, v, dropout_p=wrong, enable_gqa=True)
+    wanted = tesela.attention(q, k, v, dropout_p=0.5, seed=3)
+    assert torch.equal(tesela.attention(q, k, v, dropout_p=trained.detach(), seed=3), wanted)
+    zero = tesela.attention(q, k, v, dropout_p=torch.zeros(1))
+    assert torch.equal(zero, tesela.attention(q, k, v))
 
 
 def test_numpy() -> None:

@@ -215,3 +215,45 @@ def test_what_has_no_gradient_is_refused() -> None:
         first.sum().backward()
     with torch.no_grad():
         assert not tesela.attention(*dense, "alibi", slope=slope).requires_grad
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_scalars_of_one_element(shape: tuple[int, ...]) -> None:
+    """The gradient of a scalar has the shape in which its value was given."""
+    dense = inputs()
+    text = "attention tempered(t: f32) { score = s * t }"
+    t = torch.full(shape, 0.5, requires_grad=True)
+    tesela.attention(*dense, text, t=t).square().sum().backward()
+    plain = torch.tensor(0.5, requires_grad=True)
+    tesela.attention(*dense, text, t=plain).square().sum().backward()
+    assert t.grad is not None and plain.grad is not None
+    assert torch.equal(t.grad, plain.grad.reshape(shape))
+
+
+def test_a_scale_has_no_gradient() -> None:
+    dense = inputs()
+    scale = torch.tensor(0.3, requires_grad=True)
+    sentence = r"scale is a tensor that requires a gradient.*score = s \* temperature.*scale=1"
+    with pytest.raises(tesela.UnsupportedError, match=sentence):
+        tesela.attention(*dense, scale=scale)
+    with pytest.raises(tesela.UnsupportedError, match=sentence):
+        tesela.torch.scaled_dot_product_attention(*dense, scale=scale, enable_gqa=True)
+    with pytest.raises(tesela.UnsupportedError, match=sentence):
+        torch.func.grad(lambda scale: tesela.attention(*dense, scale=scale).sum())(scale.detach())
+    with pytest.raises(tesela.InvalidArgumentError, match=r"scale is a tensor of the shape \(2,\)"):
+        tesela.attention(*dense, scale=torch.ones(2))
+    wanted = tesela.attention(*dense, scale=scale.item())
+    assert torch.equal(tesela.attention(*dense, scale=scale.detach()), wanted)
+    with torch.no_grad():
+        assert torch.equal(tesela.attention(*dense, scale=scale), wanted)
+
+
+def test_batched_gradients_are_refused() -> None:
+    q, k, v = (each.requires_grad_() for each in inputs())
+    slope = _random(6).requires_grad_()
+    out = tesela.attention(q, k, v, "alibi", slope=slope)
+    for wanted in (q, slope):
+        with pytest.raises(tesela.UnsupportedError, match=r"is_grads_batched.*torch\.func\.vjp"):
+            torch.autograd.grad(
+                out, wanted, torch.ones(3, *out.shape), is_grads_batched=True, retain_graph=True
+            )

@@ -75,6 +75,23 @@ def test_mistakes() -> None:
         tesela.variant(3)  # type: ignore[arg-type]
 
 
+def test_parameters_with_names_of_arguments() -> None:
+    """They can only be bound to the variant."""
+    q = np.ones((1, 2, 8, 16), np.float32)
+    text = "attention tempered(scale: f32, layout: f32[H]) { score = s * scale + layout[h] }"
+    layout = np.ones(2, np.float32)
+    with pytest.raises(
+        tesela.InvalidArgumentError, match=r"'scale'.*variant\(text, scale=\.\.\.\)"
+    ):
+        tesela.attention(q, q, q, text, scale=2.0)
+    bound = tesela.variant(text, scale=2.0)
+    with pytest.raises(tesela.InvalidArgumentError, match=r"'layout'.*text, layout=\.\.\.\)"):
+        tesela.attention(q, q, q, bound)
+    tesela.attention(q, q, q, bound.bind(layout=layout), scale=0.5)
+    with pytest.raises(tesela.InvalidArgumentError, match=r"'layout'.*text, layout=\.\.\.\)"):
+        tesela.attention(q, q, q, bound, layout=layout)  # type: ignore[arg-type]
+
+
 def test_explain() -> None:
     told = tesela.variant("causal").explain(length=1024, heads=4, head_dim=64, target="host")
     (head,) = told.heads

@@ -165,6 +165,47 @@ def test_without_tokens_nothing_happens(shape: tuple[int, ...]) -> None:
     assert np.isnan(pools).all()
 
 
+@pytest.mark.parametrize("scale", [np.float32(0.5), np.array(0.5, np.float32), torch.tensor(0.5)])
+def test_a_scale_is_any_number(scale: Any) -> None:
+    q, k, v, slots, _ = inputs(np.float32)
+    written = []
+    for each in (scale, 0.5):
+        pools = [np.zeros((PAGES, PAGE, HKV, dim), ml_dtypes.float8_e4m3fn) for dim in (D, DV)]
+        tesela.write_pages(q, k, v, *pools, slots=slots, k_scale=each, v_scale=each)
+        written.append([pool.tobytes() for pool in pools])
+    assert written[0] == written[1]
+
+
+@pytest.mark.parametrize("convert", [lambda x: x, torch.from_numpy])
+def test_out_and_q_may_be_parts_of_one_tensor(convert: Any) -> None:
+    """They may lie between each other, but not share a number."""
+    k = convert(random(3, 2, 32, seed=2))
+    slots = convert(np.arange(3, dtype=np.int32))
+    whole = convert(random(6, 8, 48, seed=1))
+
+    def write(q: Any, out: Any) -> None:
+        pools = (convert(np.zeros((1, 16, 2, 32), np.float32)) for _ in range(2))
+        tesela.write_pages(q, k, k, *pools, slots=slots, out=out)
+
+    base = whole[..., :32]
+    for q, out in (
+        (base[:3], base[3:]),
+        (base[::2], base[1::2]),
+        (base[:3, :2], base[:3, 2:4]),
+        (base[:3, ::2], base[:3, 1::2]),
+    ):
+        write(q, out)
+        assert (out == q).all()
+    for q, out in (
+        (base[:3], base[1:4]),
+        (base[:3, :4], base[:3, 2:]),
+        (base[:3], whole[:3, :, 16:]),
+        (base[:3], base[::2]),
+    ):
+        with pytest.raises(tesela.InvalidArgumentError, match="out shares memory with q"):
+            write(q, out)
+
+
 def test_errors_are_sentences() -> None:
     q, k, v, slots, positions = inputs(np.float32)
     pools = [np.zeros((PAGES, PAGE, HKV, dim), np.float32) for dim in (D, DV)]
@@ -180,8 +221,27 @@ def test_errors_are_sentences() -> None:
     says("k_scale is given, and the pages' elements have more than 8 bits", *pools, k_scale=1.0)
     says("at most 16 pairs", *pools, cos=cos[:, :8], sin=sin, positions=positions)
     says("v_pages has the shape (6, 16, 2)", pools[0], pools[1][..., 0])
-    says("k_pages's pages must follow one another", pools[0][:, :8], pools[1])
-    says("out is q, but q is still read while out is written", *pools, out=q.view())
+    says("k_pages's pages must follow one another", *(pool[:, :8] for pool in pools))
+    says("out shares memory with q, but q is still read", *pools, out=q.view())
+    says("k_pages has 6 pages, and v_pages has 4", pools[0], pools[1][:4])
+    says("a page of k_pages has 16 rows, and a page of v_pages has 8", pools[0], pools[1][:, :8])
+    says("k has the shape (71, 2, 32), and k_pages has", pools[0][:, :, :1].copy(), pools[1])
+    says("interleaved is 'no', it must be True or False", *pools, interleaved="no")
+    for more, text in (
+        ({"slots": [1, 2, 3]}, "slots is of the type <class 'list'>"),
+        ({"slots": None}, "slots is None: pass a tensor"),
+        ({"k": k[:70]}, f"k has the shape (70, 2, 32), and q has {q.shape}: both must have the"),
+        ({"v": v[None]}, f"v has the shape (1, 71, 2, {DV}), it must have the axes of q"),
+        ({"k": None}, "k is None: pass a tensor"),
+    ):
+        with pytest.raises(tesela.InvalidArgumentError, match=re.escape(text)):
+            tesela.write_pages(
+                **{"q": q, "k": k, "v": v, "k_pages": pools[0], "v_pages": pools[1], "slots": slots}
+                | more
+            )
+    with pytest.raises(tesela.UnsupportedError, match="only float8_e4m3fn is supported"):
+        wrong = [pool.astype(ml_dtypes.float8_e5m2) for pool in pools]
+        tesela.write_pages(q, k, v, *wrong, slots=slots, k_scale=1.0, v_scale=1.0)
     says("k_scale has the shape (0,)", *narrow, k_scale=np.zeros(0, np.float32), v_scale=1.0)
     with pytest.raises(tesela.InvalidArgumentError, match="has the axis 0 extent 71, q has 0"):
         none = (each[None][:0] for each in (q, k, v))

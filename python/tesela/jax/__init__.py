@@ -54,23 +54,25 @@ def attention(
             bfloat16, or on the CPU also float32. q, k and v may all lack the batch axis.
         k: keys, ``[B, Hkv, Sk, Dqk]``, in q's type. H is a multiple of Hkv: query head h reads the
             key head ``h // (H // Hkv)``.
-        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8 up to 256.
+        v: values, ``[B, Hkv, Sk, Dv]``. Dqk and Dv are multiples of 8, up to 256. Without gradients
+            and dropout Dqk may be up to 576 and Dv up to 512.
         variant: a :class:`tesela.Variant`, or what :func:`tesela.variant` takes.
         scale: the factor of ``q k^T``: a finite positive number, not a JAX array; None:
             ``1/sqrt(Dqk)``.
         return_lse: also return the natural logarithm of each row's sum.
         layout: the order of the axes of q, k, v and the result.
         dropout_p: the probability with which a pair of a query and a key is dropped, a number in
-            [0, 1]. The other pairs are divided by ``1 - dropout_p``.
-        seed: a key of ``jax.random``, required with dropout; it may be traced. It decides which
+            [0, 1], not a traced value. The other pairs are divided by ``1 - dropout_p``.
+        seed: one key of ``jax.random``, required with dropout; it may be traced. It decides which
             pairs are dropped, in the result and in its gradients. ``jax.vmap`` must not map it;
             each batch then drops other pairs.
         parameters: values of the variant's parameters. A captured tensor is an array of JAX or
-            NumPy: float32, float16, bfloat16, int32, int64, bool or uint8. A scalar is a number,
-            which becomes part of the program that XLA compiles, or a JAX array without axes. Such
-            an array may be traced, and another value needs no compilation. On CUDA the kernel then
-            reads the value from device memory, and finds the tiles to skip from it. A ``const``
-            parameter is a number, which is compiled into the kernel.
+            NumPy with elements as the variant declares them (for i32 also int64, for bool also
+            uint8). A scalar is a number, which becomes part of the program that XLA compiles, or a
+            JAX array without axes. Such an array may be traced, and another value needs no
+            compilation. On CUDA the kernel then reads the value from device memory, and finds the
+            tiles to skip from it. A ``const`` parameter is a number, which is compiled into the
+            kernel.
 
     Returns:
         The result, ``[B, H, Sq, Dv]`` in q's type (``[B, Sq, H, Dv]`` with ``layout="bshd"``). With
@@ -82,8 +84,8 @@ def attention(
         InvalidArgumentError: a shape or value is not accepted. The message says which, and what to
             do.
         InvalidVariantError: the variant's text has errors.
-        UnsupportedError: an element type; a gradient of a parameter's value or of the logarithms;
-            or a variant that ``jax.vmap`` cannot map.
+        UnsupportedError: an element type of q, k or v; a head dimension; a gradient of a
+            parameter's value; or a variant that ``jax.vmap`` cannot map.
         jax.errors.JaxRuntimeError: the launch failed, because of something that is only known
             then, such as the extents of a captured tensor, or because the device cannot do it.
             It has the library's message.

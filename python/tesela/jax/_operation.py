@@ -22,9 +22,20 @@ from tesela.jax._rewrite import program_of, with_batch_axis, with_named_axes
 from tesela.jax._sharding import divisible
 
 _TARGET = "tesela_attention"
+_MOST_HEAD_DIM = 256
+_WIDEST_QK, _WIDEST_V = 576, 512
+"""The widest heads of a forward pass without dropout, for multi-head latent attention."""
 _INPUT_TYPES = ("float32", "float16", "bfloat16")
 _SCALAR_TYPES = {"i32": "int32", "f32": "float32", "bool": "bool"}
-_CAPTURED_TYPES = ("float32", "float16", "bfloat16", "int32", "int64", "bool", "uint8")
+_CAPTURED_TYPES = {
+    "f32": ("float32",),
+    "f16": ("float16",),
+    "bf16": ("bfloat16",),
+    "i32": ("int32", "int64"),
+    "bool": ("bool", "uint8"),
+}
+_LARGEST = float.fromhex("0x1.ffffffp127")
+"""Finite numbers from here on round to infinity in f32."""
 
 _host, _cuda = _native.xla_handlers(find)
 jax.ffi.register_ffi_target(_TARGET, _host, platform="cpu")
@@ -60,13 +71,16 @@ class _Operation(NamedTuple):
 
 def dropout(_: Any, seed: Any) -> dict[str, Any]:
     """The parameters of dropout other than the probability: four words from the key."""
-    is_key = isinstance(seed, jax.Array) and (
-        jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or seed.dtype == jnp.uint32
-    )
-    if not is_key:
+    is_typed = isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key)
+    if not is_typed and not (isinstance(seed, jax.Array) and seed.dtype == jnp.uint32):
         raise InvalidArgumentError(
             f"the seed of dropout is a {type(seed)}, it must be a key of JAX: "
             "seed=jax.random.key(0), another one in each step, as jax.random.split gives them"
+        )
+    if seed.ndim != (0 if is_typed else 1):
+        raise InvalidArgumentError(
+            f"the seed of dropout is an array of the shape {seed.shape}, it must be one key: pass "
+            "one of them, as seed=keys[0]"
         )
     words = jax.random.bits(seed, (4,), jnp.uint32)
     return {
@@ -95,6 +109,7 @@ def attention(
         q, k, v = (jnp.expand_dims(each, 0) for each in (q, k, v))
     _check(q, k, v, is_bshd)
     variant = as_variant(variant)
+    _check_head_dims(q, v, " with dropout" if variant._program.drops else "")
     operands, numbers, constants = _values(variant, parameters)
     operation = _Operation(
         variant.text,
@@ -111,15 +126,22 @@ def attention(
     return tuple(results) if return_lse else results[0]
 
 
+def number(name: str, value: Any) -> Any:
+    """A value for an argument that must be a number, unless it is traced."""
+    if isinstance(value, jax.core.Tracer):
+        remedy = ", or multiply q by it and pass scale=1" if name == "scale" else ""
+        raise InvalidArgumentError(
+            f"{name} is a traced value of JAX, it must be a number: make it a static argument "
+            f"of jax.jit{remedy}"
+        )
+    return value
+
+
 def _scale(scale: Any) -> float:
     """The scale as the handler takes it: 0 means 1/sqrt(Dqk)."""
     if scale is None:
         return 0.0
-    if isinstance(scale, jax.core.Tracer):
-        raise InvalidArgumentError(
-            "the scale is a traced value of JAX, it must be a number: make it a static argument of "
-            "jax.jit, or multiply q by it and pass scale=1"
-        )
+    scale = number("scale", scale)
     if not 0 < float(scale) < math.inf:
         raise InvalidArgumentError(
             f"the scale is {float(scale)}, it must be finite and positive: for equal weights pass "
@@ -161,6 +183,25 @@ def _check(q: jax.Array, k: jax.Array, v: jax.Array, is_bshd: bool) -> None:
         )
 
 
+def _check_head_dims(q: jax.Array, v: jax.Array, what: str) -> None:
+    """Raises UnsupportedError for head dimensions without a kernel.
+
+    Args:
+        q: the queries.
+        v: the values.
+        what: what limits them, in words; "" for the plain forward pass.
+    """
+    limits = (_MOST_HEAD_DIM, _MOST_HEAD_DIM) if what else (_WIDEST_QK, _WIDEST_V)
+    for name, array, limit in (("q and k", q, limits[0]), ("v", v, limits[1])):
+        head_dim = array.shape[3]
+        if not 0 < head_dim <= limit or head_dim % 8 != 0:
+            remedy = "use narrower heads" if head_dim > limit else "pad the arrays with zeros"
+            raise UnsupportedError(
+                f"the head dimension of {name} is {head_dim}, it must be a multiple of 8 up to "
+                f"{limit}{what}: {remedy}"
+            )
+
+
 def _values(
     variant: Variant, parameters: Mapping[str, Any]
 ) -> tuple[dict[str, jax.Array], dict[str, float], tuple[tuple[str, float], ...]]:
@@ -176,7 +217,10 @@ def _values(
     given = dict(zip(program.slots, values, strict=True))
     operands: dict[str, jax.Array] = {}
     numbers: dict[str, float] = {}
+    compiled = dict(constants)
     for parameter in (*program.parameters, *(_DROPOUT if program.drops else ())):
+        if parameter.name in compiled:
+            _number(parameter, compiled[parameter.name])
         value = given.get(parameter.name)
         if parameter.constant or (value is None and parameter.default is not None):
             continue
@@ -202,10 +246,12 @@ def _captured(parameter: Parameter, value: Any) -> jax.Array:
             f"the captured tensor '{parameter.name}' is a {type(value)}, it must be an array "
             "of JAX or NumPy: convert it"
         ) from error
-    if array.dtype.name not in _CAPTURED_TYPES:
-        raise UnsupportedError(
+    types = _CAPTURED_TYPES[parameter.type]
+    if array.dtype.name not in types:
+        raise InvalidArgumentError(
             f"the elements of the captured tensor '{parameter.name}' are {array.dtype}, they must "
-            f"be one of {', '.join(_CAPTURED_TYPES)}: convert them"
+            f"be {' or '.join(types)}, because the variant declares {parameter.type}: convert them "
+            f"with astype({types[0]!r})"
         )
     assert parameter.shape is not None
     if array.ndim != len(parameter.shape):
@@ -233,13 +279,25 @@ def _scalar(parameter: Parameter, value: jax.Array) -> jax.Array:
 
 
 def _number(parameter: Parameter, value: Any) -> float:
+    """A scalar as the handler takes it, if the launch will accept it."""
     try:
-        return float(value)
+        converted = float(value)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
             f"the parameter '{parameter.name}' is a {type(value)}, it must be a number: the "
             "variant declares a scalar"
         ) from error
+    if parameter.type == "i32" and not (-(2**31) <= converted < 2**31 and converted.is_integer()):
+        raise InvalidArgumentError(
+            f"the parameter '{parameter.name}' is {value}, it must be a whole number that fits 32 "
+            "bits: the variant declares it i32"
+        )
+    if math.isfinite(converted) and abs(converted) >= _LARGEST:
+        raise InvalidArgumentError(
+            f"the parameter '{parameter.name}' is {value}, it must fit f32: pass at most "
+            "3.4028235e38, or infinity itself"
+        )
+    return converted
 
 
 def _refuse_second_gradient(*_: Any) -> NoReturn:
@@ -259,11 +317,14 @@ def _call(operation: _Operation, *arrays: jax.Array) -> Sequence[jax.Array]:
     def forward(*primals: Any) -> Any:
         for name, primal in zip(operation.operands, primals[3:], strict=True):
             if primal.perturbed:
+                kind = f"{primal.value.dtype}{list(primal.value.shape)}"
                 raise UnsupportedError(
-                    f"the value of the parameter '{name}' is differentiated, and Tesela computes "
-                    f"gradients of q, k and v only: pass {name}=jax.lax.stop_gradient({name})"
+                    f"the value of the parameter '{name}', {kind}, is differentiated, and Tesela "
+                    "computes gradients of q, k and v only: wrap the array in "
+                    "jax.lax.stop_gradient, where it is passed or where a function captures it"
                 )
         arrays = [each.value for each in primals]
+        _check_head_dims(arrays[0], arrays[2], " with gradients")
         o, lse = _mappable(operation._replace(return_lse=True), *arrays)
         return [o, lse][: operation.result_count], (arrays, o, lse)
 

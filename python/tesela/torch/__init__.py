@@ -15,6 +15,7 @@ from tesela.torch import _gradients as _gradients
 from tesela.torch import _vmap as _vmap
 from tesela.torch._dispatch import attention
 from tesela.torch._dropout import dropout as dropout
+from tesela.torch._numbers import number as number
 from tesela.torch._replace import replace_sdpa
 from tesela.torch._sdpa import scaled_dot_product_attention
 from tesela.torch._sdpa_log import SdpaCall, sdpa_log

@@ -22,6 +22,7 @@ from tesela.torch._gradients import Function, gradients_by, gradients_for, keep,
 from tesela.torch._launch import EAGER, check_tensors, launch
 from tesela.torch._launch_backward import begin_gradients, launch_backward
 from tesela.torch._launch_parameters import launch_parameters
+from tesela.torch._numbers import number
 from tesela.torch._operator import (
     ATTENTION,
     ATTENTION_BACKWARD,
@@ -131,6 +132,8 @@ def attention(
     parameters: Mapping[str, Any],
 ) -> Any:
     """The implementation of :func:`tesela.attention`."""
+    if scale is not None:
+        scale = number("scale", scale)
     compute = _by_operator
     if not _is_traced():
         result = _attend(q, k, v, variant, scale, return_lse, is_bshd, out, parameters)

@@ -10,10 +10,14 @@ import torch
 from torch import Tensor
 
 from tesela._dropout import of_seed
+from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela.torch._launch import EAGER
 
 _is_compiling = torch.compiler.is_compiling
 _needs_dispatcher = EAGER.needs_dispatcher
+
+_DRAW = "torch.randint(-(2**31), 2**31, (4,), dtype=torch.int32, device=q.device"
+_OTHERS = f", a torch.Generator, a tensor of four int32 on q's device ({_DRAW}))"
 
 
 def _needs_tensor(q: Tensor, generator: torch.Generator | None) -> bool:
@@ -25,6 +29,19 @@ def _needs_tensor(q: Tensor, generator: torch.Generator | None) -> bool:
     return q.is_cuda and torch.cuda.is_current_stream_capturing()
 
 
+def _check_state(q: Tensor, seed: Tensor) -> None:
+    """Raises InvalidArgumentError unless a seed is four int32 (or int64, as captured tensors)."""
+    is_whole = seed.dtype in (torch.int32, torch.int64)
+    if is_whole and tuple(seed.shape) == (4,) and seed.device == q.device:
+        return
+    number = "; for a number pass seed.item()" if is_whole and seed.numel() == 1 else ""
+    raise InvalidArgumentError(
+        f"the seed is a tensor of {seed.dtype} of the shape {tuple(seed.shape)} on "
+        f"'{seed.device}', it must have four int32 on q's device, '{q.device}': draw it by "
+        f"{_DRAW}){number}"
+    )
+
+
 def dropout(q: Tensor, seed: Any) -> dict[str, Any]:
     """The parameters of dropout other than the probability.
 
@@ -33,9 +50,15 @@ def dropout(q: Tensor, seed: Any) -> dict[str, Any]:
         seed: a 64-bit integer, a generator, or four int32 on q's device; None: PyTorch's generator.
     """
     if isinstance(seed, Tensor):
+        _check_state(q, seed)
         return {"dropout.seed": 0, "dropout.state": seed}
     if seed is not None and not isinstance(seed, torch.Generator):
-        return of_seed(seed)
+        return of_seed(seed, _OTHERS)
+    if seed is not None and _is_compiling():
+        raise UnsupportedError(
+            "the seed is a torch.Generator, which code that PyTorch compiles cannot read: outside "
+            f"of that code draw seed = {_DRAW}, generator=generator), and pass this tensor"
+        )
     if _needs_tensor(q, seed):
         state = torch.randint(
             -(2**31), 2**31, (4,), dtype=torch.int32, device=q.device, generator=seed

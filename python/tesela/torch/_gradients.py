@@ -32,6 +32,8 @@ from tesela.torch._operator import (
 from tesela.torch._request import tensors_of_operator
 
 _needs_dispatcher = EAGER.needs_dispatcher
+_is_compiling = torch.compiler.is_compiling
+_is_legacy_batch: Any = torch._C._functorch.is_legacy_batchedtensor  # of is_grads_batched
 _forward_ad: Any = torch.autograd.forward_ad
 _single_level: Any = autograd_function.enable_single_level_autograd_function  # type: ignore[attr-defined]
 
@@ -42,6 +44,11 @@ _FORWARD_MODE = (
 _OUT = (
     "out is given to tesela.attention and an argument requires a gradient, but PyTorch "
     "differentiates only what an operator returns: omit out, or call it under torch.no_grad()"
+)
+_BATCHED = (
+    "torch.autograd.grad is called with is_grads_batched=True, which the gradients of "
+    "tesela.attention do not support: use torch.vmap of the function that torch.func.vjp returns, "
+    "or call torch.autograd.grad once for each gradient"
 )
 _TRAINED_TYPES = ("f32", "f16", "bf16")
 _SECOND = (
@@ -175,6 +182,10 @@ def keep(ctx: Any, dense: Sequence[Any], request: Sequence[Any], names: list[str
     ctx.request, ctx.names = (before, scale, is_bshd), names
 
 
+def _is_batched(grad: Tensor | None) -> bool:
+    return grad is not None and not _is_compiling() and _is_legacy_batch(grad)
+
+
 def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any, Any]:
     """The arguments of ``attention_backward``: the gradients, and what ``keep`` saved.
 
@@ -185,7 +196,12 @@ def kept(ctx: Any, grad: Tensor | None, grad_of_lse: Tensor | None) -> tuple[Any
 
     Returns:
         The tensors, and the request.
+
+    Raises:
+        UnsupportedError: a gradient has the batch of ``is_grads_batched``.
     """
+    if any(map(_is_batched, (grad, grad_of_lse))):
+        raise UnsupportedError(_BATCHED)
     before, scale, is_bshd = ctx.request
     q, k, v, out, lse, *tensors = ctx.saved_tensors
     if grad is None:

@@ -83,22 +83,24 @@ EAGER: Final = make_eager(QUICK)
 _launch = EAGER.launch
 
 
-def why_no_kernel(q: Tensor) -> str | None:
+def why_no_kernel(q: Tensor, name: str = "q") -> str | None:
     """A message if there are no kernels for q's element type and device, otherwise None."""
+    names = "q, k and v" if name == "q" else name
     if not (q.is_cuda or q.is_cpu):
         return (
-            f"q is on the device '{q.device}'; Tesela computes on 'cpu' and 'cuda': move q, k and v"
+            f"{name} is on the device '{q.device}'; Tesela computes on 'cpu' and 'cuda': move "
+            f"{names}"
         )
     if q.dtype in (_CUDA_TYPES if q.is_cuda else _HOST_TYPES):
         return None
     if q.dtype is torch.float32:
         return (
-            "q's elements are torch.float32, which only the CPU computes; on CUDA they must be "
-            "torch.bfloat16 or torch.float16: convert q, k and v, or use torch.autocast"
+            f"{name}'s elements are torch.float32, which only the CPU computes; on CUDA they must "
+            f"be torch.bfloat16 or torch.float16: convert {names}, or use torch.autocast"
         )
     return (
-        f"q's elements are {q.dtype}, they must be torch.bfloat16 or torch.float16, on the CPU "
-        "also torch.float32: convert q, k and v"
+        f"{name}'s elements are {q.dtype}, they must be torch.bfloat16 or torch.float16, on the "
+        f"CPU also torch.float32: convert {names}"
     )
 
 

@@ -62,9 +62,12 @@ def launch_parameters(
         bindings=tuple(f"gradient={name}" for name in names),
     )
     # The gradient of a scalar has one axis. Some gradients have the parameter's own element type.
+    scalars = {each.name for each in variant.parameters if each.shape is None}
     lengths = (q.shape[1], k.shape[1]) if request.is_bshd else (q.shape[2], k.shape[2])
     results = [
-        q.new_empty(each.shape or (1,), dtype=_type_of(kernel, lengths, name, each))
+        q.new_empty(
+            (1,) if name in scalars else each.shape, dtype=_type_of(kernel, lengths, name, each)
+        )
         for name, each in zip(names, wanted, strict=True)
     ]
     if grad_of_lse is not None:

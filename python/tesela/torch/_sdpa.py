@@ -11,12 +11,14 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from tesela._dropout import probability_of
 from tesela._errors import InvalidArgumentError, UnsupportedError
 from tesela._variant import Variant, as_variant
 from tesela.torch._dispatch import attention
 from tesela.torch._dropout import dropout
 from tesela.torch._gradients import why_no_gradients
 from tesela.torch._launch import why_no_kernel
+from tesela.torch._numbers import number
 from tesela.torch._sdpa_log import record
 
 _MASK_TYPES: Final = {
@@ -186,7 +188,8 @@ def _compute(
     else:
         variant = name = "causal" if is_causal else "full"
     if dropout_p != 0:
-        variant = as_variant(variant)._dropping({"dropout.p": dropout_p, **dropout(q, None)})
+        p = probability_of(dropout_p)
+        variant = as_variant(variant)._dropping({"dropout.p": p, **dropout(q, None)})
     result: Tensor = attention(q, k, v, variant, scale, False, False, None, parameters)
     record("tesela", name, None)
     if lead is None:
@@ -206,6 +209,10 @@ def attempt(
     enable_gqa: bool = False,
 ) -> Tensor | str:
     """The result, or a message if PyTorch supports the call and Tesela does not."""
+    if not isinstance(dropout_p, (int, float)):
+        dropout_p = number("dropout_p", dropout_p)
+    if scale is not None:
+        scale = number("scale", scale)
     if torch.compiler.is_compiling():
         sentence = _why_unsupported(query, key, value, attn_mask, scale)
         if sentence is not None:

@@ -26,14 +26,14 @@ class Serving:
     """The functions that ``tesela._serving`` needs from a framework."""
 
     @staticmethod
-    def place(q: Tensor) -> Place:
-        """The type, the device and the stream of q, for a launch."""
-        input_type = (_CUDA_TYPES if q.is_cuda else _HOST_TYPES).get(q.dtype)
-        reason = why_no_kernel(q)
+    def place(tensor: Tensor, name: str = "q") -> Place:
+        """The type, the device and the stream of an argument, for a launch."""
+        input_type = (_CUDA_TYPES if tensor.is_cuda else _HOST_TYPES).get(tensor.dtype)
+        reason = why_no_kernel(tensor, name)
         if input_type is None or reason is not None:
-            raise UnsupportedError(reason or "q must be a dense tensor: convert it")
-        device = q.get_device()
-        if not q.is_cuda:
+            raise UnsupportedError(reason or f"{name} must be a dense tensor: convert it")
+        device = tensor.get_device()
+        if not tensor.is_cuda:
             return Place(input_type, device, 0, None)
         stream = torch._C._cuda_getCurrentRawStream(device)
         return Place(input_type, device, stream, partial(new_workspace, device=device))
@@ -49,11 +49,6 @@ class Serving:
         return torch.stack(tuple(tensors))
 
     @staticmethod
-    def is_narrow(tensor: Tensor) -> bool:
-        """Whether the elements are e4m3."""
-        return tensor.dtype is torch.float8_e4m3fn
-
-    @staticmethod
     def number(like: Tensor, value: float) -> Tensor:
         """``value`` on the device of ``like``, as a float32 tensor with one element."""
         return torch.full((1,), value, dtype=torch.float32, device=like.device)
@@ -66,9 +61,10 @@ class Serving:
                 raise UnsupportedError(_NO_GRADIENTS)
 
     @staticmethod
-    def begin_together(a: Tensor, b: Tensor) -> bool:
-        """Whether the first elements of both are at the same address."""
-        return a.numel() > 0 and a.data_ptr() == b.data_ptr()
+    def memory(tensor: Tensor) -> tuple[int, tuple[int, ...], int]:
+        """The address, the strides in bytes, and the size of an element."""
+        size = tensor.element_size()
+        return tensor.data_ptr(), tuple(each * size for each in tensor.stride()), size
 
     @staticmethod
     def rows_of_pages(name: str, pages: Tensor) -> Tensor:

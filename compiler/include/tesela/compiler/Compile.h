@@ -50,10 +50,10 @@ struct KernelSpecification {
   /// input) or from the schedule, as "name=value": "columns=64", "output=bf16". For every template
   /// also where sequences lie: queries=ragged, keys=ragged or keys=paged with page=N, positions=end
   /// or positions=given (tile-place-views); then an extent Sq of a captured tensor counts as Sk,
-  /// because queries are at positions among the keys. Keys and values of 8 bits: cache=e4m3, with scales=head
-  /// or scales=page (tile-narrow-keys). A prefix that all sequences share: prefix=shared
-  /// (tile-share-prefix). Values that are the first columns of the keys, without a tensor of their
-  /// own: values=keys (tile-values-of-keys).
+  /// because queries are at positions among the keys. Keys and values of 8 bits: cache=e4m3, with
+  /// scales=head or scales=page (tile-narrow-keys). A prefix that all sequences share:
+  /// prefix=shared (tile-share-prefix). Values that are the first columns of the keys, without a
+  /// tensor of their own: values=keys (tile-values-of-keys).
   std::vector<std::string> bindings;
   /// One `attention name(...) { ... }`. May be empty if the template has no score and no mask.
   std::string variantText;
