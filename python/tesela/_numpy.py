@@ -37,7 +37,7 @@ class Serving:
     """The functions that ``tesela._serving`` needs from a framework."""
 
     @staticmethod
-    def place(tensor: np.ndarray[Any, Any], name: str = "q") -> Place:
+    def place(tensor: np.ndarray[Any, Any], name: str = "q", is_part: bool = False) -> Place:
         """The type and the device of an argument, for a launch."""
         found = _types.get(tensor.dtype)
         return Place(_input_type(tensor.dtype, name) if found is None else found, HOST, 0, None)

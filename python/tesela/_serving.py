@@ -61,7 +61,7 @@ class Framework(Protocol):
     """The functions that a framework provides (``tesela._numpy``, ``tesela.torch._serving``)."""
 
     @staticmethod
-    def place(tensor: Any, name: str = "q") -> Place: ...
+    def place(tensor: Any, name: str = "q", is_part: bool = False) -> Place: ...
     @staticmethod
     def empty(like: Any, shape: tuple[int, ...], is_f32: bool) -> Any: ...
     @staticmethod
@@ -488,6 +488,9 @@ def attention_paged(
     )
 
 
+_TYPE_NAMES = {_native.F32: "f32", _native.F16: "f16", _native.BF16: "bf16"}
+
+
 def _stacked(name: str, parts: Any) -> Any:
     """The parts as one tensor, with a first axis of parts."""
     if not isinstance(parts, list | tuple):
@@ -527,7 +530,8 @@ def merge_partials(
             same way.
         return_lse: also return the joined logarithms.
         layout: the order of the axes of the results.
-        out: the tensor that receives the result; None: a new tensor of the parts' type.
+        out: the tensor that receives the result, float32, float16 or bfloat16; None: a new tensor
+            of the parts' type.
 
     Returns:
         The joined result; with ``return_lse`` a pair.
@@ -554,15 +558,15 @@ def merge_partials(
             f"must have {expected}"
         )
     framework.refuse_gradients((outs, lses))
-    place: Place = framework.place(outs, "outs")
+    place: Place = framework.place(outs, "outs", is_part=True)
     if out is None:
         out = framework.empty(outs, tuple(rest), False)
+    of_out: Place = framework_of(out, "out").place(out, "out", is_part=True)
     lse = framework.empty(outs, expected[1:], True) if return_lse else None
-    type_name = {_native.F32: "f32", _native.F16: "f16", _native.BF16: "bf16"}[place.input_type]
     kernel = as_variant("full")._kernel(
-        place.input_type,
+        _native.BF16,  # of q, k and v, which this kernel does not have
         *(head_dim, head_dim, place.device, (), "merge"),
-        (f"part={type_name}", f"output={type_name}"),
+        (f"part={_TYPE_NAMES[place.input_type]}", f"output={_TYPE_NAMES[of_out.input_type]}"),
     )
     # Part p of batch b is the batch p · B + b of the launch.
     launches_batches = (-1, *shape[-3:])

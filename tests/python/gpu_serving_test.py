@@ -255,22 +255,25 @@ def attend(name, split):
     return cache.attend(q, tesela.variant("attention %s() { mask = q >= k }" % name), split=split)
 
 
+def forget_variants():
+    known = vars(variants._known)
+    for each in (variants._programs, variants.known_variants, variants._places, known):
+        each.clear()
+    gc.collect()
+
+
 graphs = {split: torch.cuda.CUDAGraph() for split in (False, True)}
 results = {}
 for split, graph in graphs.items():
     with torch.cuda.graph(graph):
         results[split] = attend("gone", split)
 # Nothing but the graphs has kernels of this variant now: who asks for it has it compiled anew.
-for each in (variants._programs, variants.known_variants):
-    each.clear()
-gc.collect()
+forget_variants()
 attend("other", True)
 before = contexts.context(0).compile_count
 attend("gone", True)
 assert contexts.context(0).compile_count == before + 1
-for each in (variants._programs, variants.known_variants):
-    each.clear()
-gc.collect()
+forget_variants()
 attend("other", False)
 for lengths in ([2000, 900, 50], [1, 77, 49]):
     cache.lengths.copy_(torch.tensor(lengths, dtype=torch.int32))
@@ -311,6 +314,20 @@ def test_a_shared_prefix_is_read_once() -> None:
     for b in range(len(lengths)):
         k, v = (torch.cat([prefix[i, 0], cache.keys[b][i]]) for i in range(2))
         close(out[b : b + 1], reference(q[b], k, v)[0])
+
+
+def test_parts_in_float32() -> None:
+    outs = torch.randn(3, 2, 5, H, 128, device="cuda")
+    lses = torch.randn(3, 2, H, 5, device="cuda")
+    lses[1, 0] = -torch.inf
+    out, lse = tesela.merge_partials(outs, lses, return_lse=True)
+    weights = lses.double().softmax(0).transpose(2, 3)[..., None]
+    expected = (weights * outs).sum(0)
+    torch.testing.assert_close(out.double(), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(lse, lses.logsumexp(0), atol=1e-5, rtol=1e-5)
+    rounded = torch.empty_like(out, dtype=torch.bfloat16)
+    tesela.merge_partials(outs, lses, out=rounded)
+    assert torch.equal(rounded, out.bfloat16())
 
 
 def share(cache: Cache, prefix: int) -> None:

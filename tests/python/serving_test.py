@@ -461,6 +461,9 @@ def test_merged_parts_are_the_whole(dtype: Any, is_stacked: bool) -> None:
     np.testing.assert_allclose(lse, logarithms, atol=1e-4)
     of_tokens = tesela.merge_partials([each[0] for each in outs], [each[0] for each in lses])
     assert of_tokens.tobytes() == out[0].tobytes()
+    rounded = np.empty(out.shape, ml_dtypes.bfloat16)
+    tesela.merge_partials(outs, lses, out=rounded)
+    np.testing.assert_array_equal(rounded, out.astype(ml_dtypes.bfloat16))
 
 
 def test_errors_are_sentences() -> None:

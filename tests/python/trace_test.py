@@ -458,6 +458,18 @@ class Errors(unittest.TestCase):
         self.check(lambda s: s & 1, "an operand is f32")
         self.check(lambda q, w: q > w, "elements of the tensor 'w' are float64", w=np.zeros(3))
 
+    def test_a_value_that_no_function_takes(self) -> None:
+        def near(q: Any, k: Any, window: int = 4) -> Any:
+            return q - k < window
+
+        message = "no argument 'windw': leave it out, or correct its name; it has window"
+        with self.assertRaisesRegex(tesela.InvalidArgumentError, message):
+            tesela.variant(near, windw=5)
+        q = np.zeros((1, 1, 4, 8), np.float32)
+        with self.assertRaisesRegex(tesela.InvalidArgumentError, "'max_key': leave it out"):
+            tesela.attention(q, q, q, lambda q, k: q >= k, max_key=3)
+        tesela.variant(near, score=lambda s, factor: s * factor, factor=2.0, window=5)
+
     def test_more_ways_than_the_limit(self) -> None:
         def ways(q: Any, k: Any) -> Any:
             count = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 from .compiled import plan, values
 from .error import TraceError
-from .tracer import FLEX_MASK, FLEX_SCORE, STATEMENTS, held, traced
+from .tracer import FLEX_MASK, FLEX_SCORE, STATEMENTS, check_names, held, traced
 
 __all__ = ["TraceError", "plan_flex", "trace", "trace_flex", "values"]
 
@@ -30,11 +30,13 @@ def trace(
     Raises:
         TraceError: the function cannot be translated. The error points at the user's line, and says
             what is wrong there and what to write instead.
+        InvalidArgumentError: no function has an argument of a given name.
     """
     if not arguments:
         return traced({"": function}, {}, {})
     others = {name: f for name, f in arguments.items() if name in STATEMENTS and callable(f)}
     rest = {name: value for name, value in arguments.items() if name not in others}
+    check_names((function, *others.values()), rest)
     return traced({"": function, **others}, rest, {})
 
 

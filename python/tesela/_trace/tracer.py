@@ -7,8 +7,10 @@ from __future__ import annotations
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+from tesela._errors import InvalidArgumentError
 
 from . import arrays, bits, conversions, special, state  # noqa: F401 - they register functions
 from .capture import Rewriter
@@ -244,6 +246,21 @@ def _signature(
         *(function.__kwdefaults__ or ()),
     }
     return _chosen(function, names, names[last:], optional, given)
+
+
+def check_names(functions: Sequence[Any], given: Mapping[str, Any]) -> None:
+    """Raises an error unless each given name is an argument of one of the functions."""
+    taken = {name for function in functions for name, _ in _signature(function, None, given)}
+    for name in given:
+        if name not in taken:
+            names = {
+                each for function in functions for each in inspect.signature(function).parameters
+            }
+            own = ", ".join(sorted(names - INDICES.keys()))
+            raise InvalidArgumentError(
+                f"the function has no argument '{name}': leave it out"
+                + (f", or correct its name; it has {own}" if own else "")
+            )
 
 
 _ANY_ARGUMENTS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS

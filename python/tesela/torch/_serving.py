@@ -26,10 +26,12 @@ class Serving:
     """The functions that ``tesela._serving`` needs from a framework."""
 
     @staticmethod
-    def place(tensor: Tensor, name: str = "q") -> Place:
+    def place(tensor: Tensor, name: str = "q", is_part: bool = False) -> Place:
         """The type, the device and the stream of an argument, for a launch."""
-        input_type = (_CUDA_TYPES if tensor.is_cuda else _HOST_TYPES).get(tensor.dtype)
-        reason = why_no_kernel(tensor, name)
+        has_f32 = tensor.is_cpu or is_part  # parts are float32 on CUDA, too
+        input_type = (_HOST_TYPES if has_f32 else _CUDA_TYPES).get(tensor.dtype)
+        is_f32_part = is_part and tensor.is_cuda and tensor.dtype is torch.float32
+        reason = None if is_f32_part else why_no_kernel(tensor, name)
         if input_type is None or reason is not None:
             raise UnsupportedError(reason or f"{name} must be a dense tensor: convert it")
         device = tensor.get_device()
