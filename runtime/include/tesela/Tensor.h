@@ -25,7 +25,7 @@ struct Tensor {
   int rank = 0;
   std::array<int64_t, maxRank> extents{}; ///< the first `rank` are used
   std::array<int64_t, maxRank> strides{}; ///< in elements; the first `rank` are used
-  bool readOnly = false; ///< a launch refuses the tensor where a kernel writes it
+  bool readOnly = false;                  ///< a launch refuses the tensor where a kernel writes it
 
   /// Row-major without gaps. At most maxRank extents.
   TESELA_EXPORT static Tensor contiguous(void *data, ElementType type,
