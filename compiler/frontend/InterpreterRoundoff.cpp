@@ -76,6 +76,8 @@ private:
   }
 
   double errorOf(const Instruction &instruction, double result) const {
+    if (instruction.op == Operator::read) // its `a` is no slot
+      return 0;
     double a = slots[size_t(instruction.a)].d, b = slots[size_t(instruction.b)].d;
     double ofA = errors[size_t(instruction.a)], ofB = errors[size_t(instruction.b)];
     double size = std::fabs(result);
@@ -108,7 +110,7 @@ private:
     case Operator::sin:
     case Operator::cos:
       return ofA + 2 * unit;
-    default: // constants, s, and reads are exact; floor is constant between its steps
+    default: // constants and s are exact; floor is constant between its steps
       return 0;
     }
   }

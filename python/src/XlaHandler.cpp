@@ -450,7 +450,8 @@ private:
     };
     bool drops = hasProbability(made.names) || hasProbability(made.operands);
     if (!visits().begin())
-      return fail(api, TESELA_CANCELLED, "Python has ended: no kernel can be made any more");
+      return fail(api, TESELA_CANCELLED,
+                  "Python is ending, and the call's kernel is not made yet: make the call before");
     struct Visit {
       ~Visit() { visits().end(); }
     } visit;

@@ -43,7 +43,7 @@ def seconds_of(value: Any, remedy: str) -> float:
 
 def switch(name: str, value: Any) -> bool:
     """``value`` as True or False."""
-    if not isinstance(value, int):
+    if not hasattr(value, "__bool__"):  # as a text
         raise InvalidArgumentError(f"{name} is {value!r}, it must be True or False")
     return bool(value)
 

@@ -6,11 +6,20 @@ from __future__ import annotations
 
 import operator
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from tesela._errors import InvalidArgumentError
 
 _WORD = 0xFFFFFFFF
+
+
+def _converted(kind: Callable[[Any], Any], name: str, value: Any) -> Any:
+    """``kind(value)``, for a value that may have several elements."""
+    try:
+        return kind(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(f"{name} is {value!r}, it must be one number") from error
 
 
 def probability_of(value: Any) -> float:
@@ -25,7 +34,7 @@ def probability_of(value: Any) -> float:
             "dropout"
         )
     # torch.compile would make a constant of float(value).
-    number: float = value if isinstance(value, float) else float(value)
+    number: float = value if isinstance(value, float) else _converted(float, "dropout_p", value)
     if not 0 <= number <= 1:
         raise InvalidArgumentError(
             f"dropout_p is {number}, it must lie in [0, 1]: pass 0 for no dropout"
@@ -49,7 +58,7 @@ def of_seed(seed: Any, others: str = "") -> dict[str, Any]:
         raise InvalidArgumentError(
             f"the seed is a {type(seed)}, it must be a whole number{others}, or None for a new one"
         )
-    number = operator.index(seed)
+    number = seed if isinstance(seed, int) else _converted(operator.index, "seed", seed)
     if not 0 <= number < 2**64:
         raise InvalidArgumentError(
             f"the seed is {number}, it must lie in [0, 2**64): take seed % 2**64"

@@ -136,7 +136,7 @@ class Call:
             axes("positions", positions, 1, "[B], or 'begin' or 'end'")
             if str(positions.dtype).rpartition(".")[2] != "int32":
                 raise InvalidArgumentError(
-                    f"positions's elements are {positions.dtype}, they must be int32: convert them"
+                    f"positions' elements are {positions.dtype}, they must be int32: convert them"
                 )
             self.bindings.append("positions=given")
             self.add("offsets", positions)

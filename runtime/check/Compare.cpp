@@ -53,8 +53,9 @@ std::string faultOfRow(const Reference &reference, int64_t row, bool isGradient,
     if (isGradient && std::isinf(roundTo(reference.type, float(ref))))
       return fmt::format(
           "the gradient is {:.3g} at {}, d {}, more than {} holds: make the incoming "
-          "gradient smaller, or use bf16",
-          ref, nameOf(row), d, elementTypeName(reference.type));
+          "gradient smaller{}",
+          ref, nameOf(row), d, elementTypeName(reference.type),
+          reference.type == ElementType::f16 ? ", or use bf16" : "");
     if (!std::isfinite(ref))
       return fmt::format(
           "the reference is {} at {}, d {}: a kept key's v has a NaN or an infinity; "

@@ -165,6 +165,22 @@ TEST(Interpreter, RoundoffsBoundTheErrorsOfF32) {
   EXPECT_EQ(compared, 11 * 801);
 }
 
+// A read's operands are not slots.
+TEST(Interpreter, ReadsAreExact) {
+  std::vector<float> t = {0.5f, 3};
+  Bindings bindings;
+  bindings.extents = {1, 1, 1, 2, 2};
+  bindings.parameters.resize(1);
+  bindings.parameters[0].capture = {t.data(), {1, 1, 1, 2}, {2, 2, 2, 1}};
+  Variant variant =
+      parsed("attention t(t: f32[A, C, D, Sk]) { score = t[k, k, k, k] + t[b, b, b, b] }");
+  Result<Interpreter> interpreter = Interpreter::create(variant, bindings);
+  ASSERT_TRUE(interpreter.ok());
+  RoundedNumber rounded = interpreter->roundedScore({0, 0, 0, 0, 1}, 0.25);
+  EXPECT_EQ(rounded.value, 3.5);
+  EXPECT_EQ(rounded.roundoff, 0x1p-24 * 3.5); // of the sum
+}
+
 TEST(Interpreter, RoundoffsAreLargeOnlyWhereTermsCancel) {
   auto roundoffOf = [](const char *expression, double s) {
     Variant variant = parsed(std::string("attention t { score = ") + expression + " }");

@@ -100,7 +100,7 @@ def test_mistakes(arguments: dict[str, Any], sentence: str) -> None:
         ({"positions": [1, 2, 3]}, "positions is of the type <class 'list'>"),
         ({"positions": 5}, "positions is of the type <class 'int'>"),
         ({"positions": LENGTHS[:2]}, "positions has 2 sequences, and the launch has 3"),
-        ({"positions": LENGTHS.astype(np.int64)}, "positions's elements are int64, they must be"),
+        ({"positions": LENGTHS.astype(np.int64)}, "positions' elements are int64, they must be"),
         ({"max_key": 4}, "it has none: did you mean the argument 'max_keys' of attention_paged"),
         ({"start_q": LENGTHS}, "did you mean the argument 'starts_q' of attention_paged"),
         ({"k": NARROW, "v": NARROW, "k_scale": [1.0, 1.0], "v_scale": 1.0}, "k_scale is of the"),

@@ -101,6 +101,9 @@ class Run(CommandTest):
             ("has no more queries than keys", ["--page", "16", "--kv-length", "7"]),
         ]:
             self.assertIn(message, self.error("run", "causal", *SMALL, *options))
+        self.assertIn("'kept' has the extent Sq, which counts keys with --positions given",
+                      self.error("run", "boolean_mask", *SMALL, "--ragged", "--positions", "given",
+                                 "--kv-length", "20"))
         # Behind a cache, an extent Sq of a captured tensor has an element for each key.
         for variant in ("boolean_mask", "learned_bias", "speculative_tree"):
             report = self.run_json(variant, *SMALL, "--page", "16", "--kv-length", "300")

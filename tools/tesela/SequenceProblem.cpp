@@ -403,6 +403,14 @@ Result<SequenceProblem> makeSequences(const RunOptions &options, const Problem &
     return invalid(fmt::format("with --positions end a sequence has no more queries than keys, and "
                                "--length is {}, --kv-length {}: make --kv-length at least as long",
                                problem.Sq, problem.Sk));
+  for (const VariantParameter &parameter : variant.parameters)
+    if (options.positions == "given" && problem.Sq > problem.Sk &&
+        std::ranges::count(parameter.extents, "Sq", &VariantExtent::name))
+      return invalid(
+          fmt::format("'{}' has the extent Sq, which counts keys with --positions given, "
+                      "and --length is {}, --kv-length {}: make --kv-length at least as "
+                      "long",
+                      parameter.name, problem.Sq, problem.Sk));
   return Builder(options, problem).build();
 }
 

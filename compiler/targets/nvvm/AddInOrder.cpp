@@ -173,7 +173,9 @@ void KernelLowering::lowerOrderAdditions(tile::OrderAdditionsOp op) {
     ptx().storeShared(ownMailbox(), stepPart, step);
   });
   handOver(constant(itemBegins));
-  awaitAdder(); // the first addition of the item does not wait (pipe.add_out late)
+  // The first addition of the item does not wait (pipe.add_out late). Before the next message all
+  // threads meet: in that addition, or before the item's results are stored.
+  awaitAdder();
 }
 
 void KernelLowering::stopAdders() {

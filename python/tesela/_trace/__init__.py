@@ -35,7 +35,8 @@ def trace(
     if not arguments:
         return traced({"": function}, {}, {})
     others = {name: f for name, f in arguments.items() if name in STATEMENTS and callable(f)}
-    rest = {name: value for name, value in arguments.items() if name not in others}
+    absent = [name for name in STATEMENTS if name in arguments and arguments[name] is None]
+    rest = {name: x for name, x in arguments.items() if name not in others and name not in absent}
     check_names((function, *others.values()), rest)
     return traced({"": function, **others}, rest, {})
 

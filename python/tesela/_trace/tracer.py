@@ -248,14 +248,18 @@ def _signature(
     return _chosen(function, names, names[last:], optional, given)
 
 
+def _names(function: Any) -> list[str]:
+    """The names of a function's arguments, without those of `*args` and `**kwargs`."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
 def check_names(functions: Sequence[Any], given: Mapping[str, Any]) -> None:
     """Raises an error unless each given name is an argument of one of the functions."""
     taken = {name for function in functions for name, _ in _signature(function, None, given)}
     for name in given:
         if name not in taken:
-            names = {
-                each for function in functions for each in inspect.signature(function).parameters
-            }
+            names = {each for function in functions for each in _names(function)}
             own = ", ".join(sorted(names - INDICES.keys()))
             raise InvalidArgumentError(
                 f"the function has no argument '{name}': leave it out"
