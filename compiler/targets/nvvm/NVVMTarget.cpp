@@ -88,10 +88,10 @@ static Result<std::unique_ptr<llvm::TargetMachine>> makeTargetMachine(const Chip
 }
 
 /// LLVM's own optimisations matter little, so five of its passes are enough
-/// (docs/log/2026-11-27-compile-time.md). The first one puts the variables of a kernel
-/// (AddInOrder.cpp has one) into registers. EqualCounts runs before the others. Among LLVM's passes
-/// only NewGVN does the same, but it also lengthens the lives of other values. CarriedProducts
-/// needs the simplified products.
+/// (docs/log/2026-11-27-compile-time.md). The first one puts the variables of a kernel into
+/// registers (AddInOrder.cpp has one). EqualCounts runs next. Among LLVM's passes only NewGVN does
+/// the same as EqualCounts, but it also lengthens the lives of other values. CarriedProducts needs
+/// the simplified products.
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::PromotePass());
