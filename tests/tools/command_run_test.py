@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 
+import safetensors_files
 from command_case import ENVIRONMENT, ROOT, SMALL, WRONG_RESULT, CommandTest, main
 
 
@@ -108,6 +109,15 @@ class Run(CommandTest):
         for variant in ("boolean_mask", "learned_bias", "speculative_tree"):
             report = self.run_json(variant, *SMALL, "--page", "16", "--kv-length", "300")
             self.assertTrue(report["check"]["passed"])
+        # The same where the tensor comes from a file, which then gives the number of keys.
+        path = self.path("bias.safetensors")
+        halves = b"\x00\x3f" * (2 * 40 * 40)
+        safetensors_files.write_safetensors(path, {"bias": ("BF16", [2, 40, 40], halves)})
+        report = self.run_json("learned_bias", "--input", path, "--target", "host", "--length", "3",
+                               "--head-dim", "32", "--page", "16")
+        problem = report["problem"]
+        self.assertEqual((problem["heads"], problem["length"], problem["kv_length"]), (2, 3, 40))
+        self.assertTrue(report["check"]["passed"])
 
     def test_hard_inputs(self):
         report = self.run_json("causal", *SMALL, "--inputs", "jumping", "--dtype", "f16")

@@ -101,7 +101,7 @@ private:
       return Status::success(); // no extent gives this shape: the launch reports it
     Told number{scaled / extent.coefficient, parameter.name};
     if (launchExtents.contains(extent.name))
-      return tell(extent.name, number);
+      return tell(extent.name == "Sq" && file.areAmongKeys ? "Sk" : extent.name, number);
     if (!own)
       own = number;
     else if (own->value != number.value)

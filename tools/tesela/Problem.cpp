@@ -186,8 +186,8 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
       return status.error();
 
   LaunchExtents ofCaptures = problem;
-  if (options.positions == "end" || options.positions == "given")
-    ofCaptures.Sq = ofCaptures.Sk; // behind a cache, queries are at positions among the keys
+  if (options.areAmongKeys())
+    ofCaptures.Sq = ofCaptures.Sk;
   Result<std::vector<NamedTensor>> captures =
       file ? readCaptures(*file, variant) : randomCaptures(variant, ofCaptures, options.seed);
   if (!captures)
@@ -199,6 +199,10 @@ static Result<Problem> randomProblem(const RunOptions &options, const VariantInf
 //===----------------------------------------------------------------------===//
 // Data from a file
 //===----------------------------------------------------------------------===//
+
+static InputFile inputOf(const SafetensorsFile &file, const RunOptions &options) {
+  return {file, options.input, options.layout, options.areAmongKeys()};
+}
 
 /// Takes the extents from q, k and v. Fails if they do not agree.
 static Status takeExtents(Problem &problem, const std::string &path) {
@@ -277,9 +281,7 @@ static Result<Problem> readProblem(const RunOptions &options, const VariantInfo 
   if (Status status = takeExtents(problem, options.input); !status)
     return status.error();
   // An option may repeat what the file says, but must not contradict it.
-  if (Result<LaunchShape> shape =
-          shapeOfFile({file, options.input, options.layout}, variant, options);
-      !shape)
+  if (Result<LaunchShape> shape = shapeOfFile(inputOf(file, options), variant, options); !shape)
     return shape.error();
   if (Status status = checkMemory(problem, options); !status)
     return status.error();
@@ -298,7 +300,7 @@ static Result<Problem> problemOf(const RunOptions &options, const VariantInfo &v
                                  const SafetensorsFile &file) {
   if (!holdsCapturesAlone(file, variant))
     return readProblem(options, variant, file);
-  Result<LaunchShape> shape = shapeOfFile({file, options.input, options.layout}, variant, options);
+  Result<LaunchShape> shape = shapeOfFile(inputOf(file, options), variant, options);
   if (!shape)
     return shape.error();
   RunOptions resolved = options;

@@ -63,6 +63,9 @@ struct RunOptions : KernelChoice, LaunchShape {
   bool ragged = false;           ///< sequences of their own lengths, one after the other
   int64_t page = 0;              ///< rows of a page of keys; 0: no pages
   std::string positions;         ///< begin, end or given; empty: end with pages, otherwise begin
+  /// Whether queries are behind a cache, so that they are at positions among the keys. Then a
+  /// captured tensor's extent Sq counts keys.
+  bool areAmongKeys() const { return positions == "end" || positions == "given"; }
   std::string cache;             ///< "e4m3": keys and values of 8 bits; empty: the type of q
   std::string scales = "head";   ///< what has a scale of its own in the cache: head or page
   std::string values;            ///< "keys": values are first columns of the keys; empty: a tensor
