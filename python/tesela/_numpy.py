@@ -14,7 +14,7 @@ from tesela import _native
 from tesela._contexts import HOST
 from tesela._dropout import of_seed
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._serving import ROWS_APART, Place
+from tesela._serving import HEADS_APART, ROWS_APART, Place
 from tesela._variant import Variant, as_variant
 
 _NAMES = {"float32": _native.F32, "float16": _native.F16, "bfloat16": _native.BF16}
@@ -75,6 +75,17 @@ class Serving:
         if pages.size and not np.shares_memory(rows, pages):
             raise InvalidArgumentError(f"{name}{ROWS_APART}")
         return rows
+
+    @staticmethod
+    def pieces_of_heads(
+        name: str, tensor: np.ndarray[Any, Any], pieces: int
+    ) -> np.ndarray[Any, Any]:
+        """The same memory, with each head's columns cut into so many heads."""
+        *outer, heads, columns = tensor.shape
+        cut = tensor.reshape((*outer, heads * pieces, columns // pieces))
+        if tensor.size and not np.shares_memory(cut, tensor):
+            raise InvalidArgumentError(f"{name}{HEADS_APART}")
+        return cut
 
     @staticmethod
     def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]:

@@ -41,6 +41,10 @@ ROWS_APART = (
 """The end of a message about a tensor whose rows are used as slots; its name comes first."""
 
 
+HEADS_APART = "'s heads must follow one another in memory without gaps: pass a contiguous tensor"
+"""The end of a message about a tensor whose heads are cut into pieces; its name comes first."""
+
+
 class Place(NamedTuple):
     """The type and the device of a launch.
 
@@ -74,6 +78,8 @@ class Framework(Protocol):
     def memory(tensor: Any) -> tuple[int, tuple[int, ...], int]: ...
     @staticmethod
     def rows_of_pages(name: str, pages: Any) -> Any: ...
+    @staticmethod
+    def pieces_of_heads(name: str, tensor: Any, pieces: int) -> Any: ...
     @staticmethod
     def query_rows(starts_q: Any, lengths: Any, tokens: int) -> tuple[Any, Any, Any]: ...
 

@@ -303,7 +303,7 @@ TEST_P(TemplatesTest, WhatCannotBeCompiledIsASentence) {
   expect(refusal(options),
          "there is no template 'product'; there are backward, backward_fused, "
          "backward_in_parts, backward_parameters, exact_sums, forward, forward_in_parts, "
-         "join_prefix, matmul, merge, summary, write_pages");
+         "join_prefix, matmul, merge, summary, write_latents, write_pages");
   options.algorithm = "../templates/matmul";
   expect(refusal(options), "there is no template '../templates/matmul'");
   options = KernelOptions();

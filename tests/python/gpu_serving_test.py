@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,15 @@ def test_keys_of_8_bits(head_dim: int, page: int, scales: str, split: bool, quer
         torch.testing.assert_close(lse[b].double(), sums, rtol=0, atol=2e-3)
 
 
+def rotated(x: Tensor, positions: Tensor, angle: Tensor, interleaved: bool) -> Tensor:
+    """Rotary embedding of all columns, in double precision."""
+    x = x.double()
+    a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
+    cos, sin = (each(angle.double())[positions.long(), None] for each in (torch.cos, torch.sin))
+    new = (a * cos - b * sin, b * cos + a * sin)
+    return torch.stack(new, -1).flatten(-2) if interleaved else torch.cat(new, -1)
+
+
 @pytest.mark.parametrize("is_narrow", [False, True])
 @pytest.mark.parametrize("interleaved", [False, True])
 @pytest.mark.parametrize("head_dim", [64, 128])
@@ -169,13 +179,7 @@ def test_new_keys_and_values(head_dim: int, interleaved: bool, is_narrow: bool) 
         **more,
     )
 
-    def turned(x: Tensor) -> Tensor:
-        x = x.double()
-        a, b = (x[..., ::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
-        cos, sin = (each(angle.double())[positions.long(), None] for each in (torch.cos, torch.sin))
-        new = (a * cos - b * sin, b * cos + a * sin)
-        return torch.stack(new, -1).flatten(-2) if interleaved else torch.cat(new, -1)
-
+    turned = partial(rotated, positions=positions, angle=angle, interleaved=interleaved)
     close(out, turned(q))
     kept = torch.ones(tokens, dtype=torch.bool, device="cuda")
     kept[[3, 149]] = False
@@ -187,6 +191,37 @@ def test_new_keys_and_values(head_dim: int, interleaved: bool, is_narrow: bool) 
         untouched = torch.ones(pages * page, dtype=torch.bool, device="cuda")
         untouched[slots[kept].long()] = False
         assert bool(rows[untouched].isnan().all())
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_new_rows_of_a_latent_cache(dtype: torch.dtype, interleaved: bool) -> None:
+    tokens, pages, page, columns, rotary = 150, 20, 16, 576, 64
+    q = torch.randn(tokens, H, columns, device="cuda", dtype=dtype)
+    rows = torch.randn(tokens, 1, columns, device="cuda", dtype=dtype)
+    positions = torch.randint(0, 5000, (tokens,), device="cuda", dtype=torch.int32)
+    slots = torch.randperm(pages * page, device="cuda")[:tokens].int()
+    slots[3], slots[149] = -1, pages * page
+    rates = 10000.0 ** (-torch.arange(0, rotary, 2, device="cuda") / rotary)
+    angle = torch.arange(5000, device="cuda")[:, None] * rates
+    pool = torch.full((pages, page, 1, columns), torch.nan, device="cuda", dtype=dtype)
+    more = {"positions": positions, "cos": angle.cos(), "sin": angle.sin()}
+    out = tesela.write_pages(
+        q, rows, None, pool, None, slots=slots, interleaved=interleaved, **more
+    )
+
+    def turned(x: Tensor) -> Tensor:
+        end = rotated(x[..., -rotary:], positions, angle, interleaved)
+        return torch.cat([x[..., :-rotary].double(), end], -1)
+
+    close(out, turned(q))
+    kept = torch.ones(tokens, dtype=torch.bool, device="cuda")
+    kept[[3, 149]] = False
+    got = pool.flatten(0, 1).double()
+    torch.testing.assert_close(got[slots[kept].long()], turned(rows)[kept], rtol=1e-2, atol=2e-2)
+    untouched = torch.ones(pages * page, dtype=torch.bool, device="cuda")
+    untouched[slots[kept].long()] = False
+    assert bool(got[untouched].isnan().all())
 
 
 @pytest.mark.parametrize("split", [False, True])

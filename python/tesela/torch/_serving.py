@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tesela._errors import InvalidArgumentError, UnsupportedError
-from tesela._serving import ROWS_APART, Place
+from tesela._serving import HEADS_APART, ROWS_APART, Place
 from tesela.torch._gradients import has_tangent, requires_grad
 from tesela.torch._launch import _CUDA_TYPES, _HOST_TYPES, new_workspace, why_no_kernel
 
@@ -75,6 +75,15 @@ class Serving:
             return pages.view(-1, 1, *pages.shape[2:])
         except RuntimeError:
             raise InvalidArgumentError(f"{name}{ROWS_APART}") from None
+
+    @staticmethod
+    def pieces_of_heads(name: str, tensor: Tensor, pieces: int) -> Tensor:
+        """The same memory, with each head's columns cut into so many heads."""
+        *outer, heads, columns = tensor.shape
+        try:
+            return tensor.view(*outer, heads * pieces, columns // pieces)
+        except RuntimeError:
+            raise InvalidArgumentError(f"{name}{HEADS_APART}") from None
 
     @staticmethod
     def query_rows(starts_q: Tensor, lengths: Tensor, tokens: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -69,6 +69,10 @@ const Plan plans[] = {
      .text = "attention written() { mask = true }",
      .algorithm = "write_pages",
      .bindings = {"rotary=64", "interleaved=0", "element=bf16"}},
+    {.name = "write_latents",
+     .text = "attention written() { mask = true }",
+     .algorithm = "write_latents",
+     .bindings = {"rotary=64", "interleaved=1", "pieces=9"}},
 };
 
 class SequenceLauncherTest : public LauncherCase {

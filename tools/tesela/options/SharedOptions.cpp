@@ -171,7 +171,7 @@ void addAlgorithm(CLI::App *command, std::string &algorithm, std::vector<std::st
       ->add_option("--algorithm", algorithm,
                    "The template: forward, backward, backward_fused, backward_in_parts, "
                    "backward_fast, backward_parameters, forward_in_parts, merge, write_pages, "
-                   "matmul, or the name of your own template")
+                   "write_latents, matmul, or the name of your own template")
       ->type_name("NAME")
       ->capture_default_str();
   command

@@ -67,8 +67,8 @@ typedef struct tesela_kernel_options {
   /* The template. NULL or "forward": attention. "backward": its gradients, with the same bits in
    * each launch. "backward_fused": with fewer products, dq summed in no fixed order.
    * "backward_in_parts": for the host. "backward_fast": the fastest on the target.
-   * "forward_in_parts": with split keys (docs/serving.md). "merge", "write_pages" and "matmul":
-   * need no variant. Or a template of tesela_use_template_folder. Each declares its tensors;
+   * "forward_in_parts": with split keys (docs/serving.md). "merge", "write_pages",
+   * "write_latents" and "matmul": need no variant. Or a template of tesela_use_template_folder. Each declares its tensors;
    * launch them by tesela_launch_tensors (see docs/runtime.md). */
   const char *algorithm;
   const char *const *bindings; /* the template's parameters; where sequences lie
