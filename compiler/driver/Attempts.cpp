@@ -58,12 +58,18 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   if (addsUp && isNarrow)
     return {withSchedule(specification, "consumers = 2, block_n = 128, query_stages = 2"),
             withSchedule(specification, "consumers = 2, block_n = 128")};
-  // Sums of dK and dQ leave no registers for those of dV (docs/log/2026-12-01-six-products.md).
+  const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
+             *late = "consumers = 2, split_outputs = true, late_stages = 1",
+             *crossed = "consumers = 2, split_outputs = true, late_crossed = true",
+             *narrow = "consumers = 2, split_outputs = true, block_n = 32";
+  // Sums of dK and dQ leave no registers for those of dV. The first schedule that fits into shared
+  // memory is taken: that is `split` up to 192 columns, `crossed` above, and `late` if values have
+  // fewer columns than keys (docs/log/2026-12-01-six-products.md).
   if (addsUp && isWide(specification) && isOpen(specification, "stages"))
-    return {
-        withSchedule(specification, "consumers = 2, split_outputs = true, late_crossed = true")};
-  if (addsUp && isWide(specification)) // late_crossed needs two stages
-    return {withSchedule(specification, "consumers = 2, split_outputs = true")};
+    return {withSchedule(specification, split), withSchedule(specification, late),
+            withSchedule(specification, crossed)};
+  if (addsUp && isWide(specification)) // `late` and `crossed` are for two stages
+    return {withSchedule(specification, split)};
   if (addsUp)
     return {withSchedule(specification, "consumers = 2")};
   if (has(tile::ScorePartialsOp::getOperationName())) {
@@ -75,9 +81,6 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
             withSchedule(specification, narrow, /*mustOverlap=*/true),
             withSchedule(specification, usual)};
   }
-  const char *roles = "consumers = 2", *split = "consumers = 2, split_outputs = true",
-             *late = "consumers = 2, split_outputs = true, late_stages = 1",
-             *narrow = "consumers = 2, split_outputs = true, block_n = 32";
   // If dK and dV have a buffer of their own, the next keys and values are loaded while these are
   // stored (length 512 and 2k: 1 to 5 %; docs/log/2026-11-27-gradients-between-work-items.md).
   const char *apart = isNarrow ? "consumers = 2, output_buffer = true, query_stages = 2"

@@ -30,6 +30,14 @@ inline int64_t columnsOfPart(int64_t columns, int64_t parts) {
   return parts == 1 || dividesPanel ? even : llvm::alignTo(llvm::divideCeil(columns, parts), panel);
 }
 
+/// Whether each of these parts has two panels of 64 columns, of which the tile lacks the last one:
+/// 192 columns in two parts. The last part computes the panel before twice.
+inline bool lacksLastPanel(int64_t columns, int64_t parts) {
+  constexpr int64_t panel = 64;
+  int64_t own = columnsOfPart(columns, parts);
+  return own == 2 * panel && parts * own == int64_t(llvm::alignTo(columns, panel)) + panel;
+}
+
 /// Bytes of `sums` that each of `consumers` warpgroups writes and adds. The shares lie one after
 /// the other from the start of the buffer.
 inline int64_t bytesOfShare(BufferType sums, int64_t consumers) {

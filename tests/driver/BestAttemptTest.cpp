@@ -72,15 +72,17 @@ TEST(BestAttempt, FastGradientsAreFusedWhereTheirTilesFit) {
   EXPECT_TRUE(isFused(fast));
   EXPECT_EQ(fast.code, kernelsOf(gradients("backward_fused")).code);
 
-  // The sums of wide heads are added from registers, by the kernel of dK. Short launches and
-  // columns that two warpgroups cannot share in whole panels have no such sums.
+  // The sums of wide heads are added from registers, by the kernel of dK. Short launches have no
+  // such sums.
   KernelSpecification wide = gradients("backward_fast"), exactOfWide = gradients("backward");
   for (auto [headDim, length, queries, adds] : {std::tuple(256, 0, 0, true),
                                                 {256, 1024, 0, true},
                                                 {256, 1023, 0, false},
                                                 {256, 0, 512, false},
                                                 {256, 0, 513, true},
-                                                {192, 0, 0, false}}) {
+                                                {192, 0, 0, true},
+                                                {136, 0, 0, true},
+                                                {192, 1023, 0, false}}) {
     SCOPED_TRACE(testing::Message()
                  << "D " << headDim << ", length " << length << ", queries " << queries);
     for (KernelSpecification *each : {&wide, &exactOfWide}) {

@@ -66,10 +66,10 @@ struct RunOptions : KernelChoice, LaunchShape {
   /// Whether queries are behind a cache, so that they are at positions among the keys. Then a
   /// captured tensor's extent Sq counts keys.
   bool areAmongKeys() const { return positions == "end" || positions == "given"; }
-  std::string cache;             ///< "e4m3": keys and values of 8 bits; empty: the type of q
-  std::string scales = "head";   ///< what has a scale of its own in the cache: head or page
-  std::string values;            ///< "keys": values are first columns of the keys; empty: a tensor
-  bool split = false;            ///< split each sequence's keys among work items
+  std::string cache;           ///< "e4m3": keys and values of 8 bits; empty: the type of q
+  std::string scales = "head"; ///< what has a scale of its own in the cache: head or page
+  std::string values;          ///< "keys": values are first columns of the keys; empty: a tensor
+  bool split = false;          ///< split each sequence's keys among work items
   bool json = false;
 };
 

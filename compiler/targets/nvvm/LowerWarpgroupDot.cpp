@@ -21,14 +21,21 @@ namespace tesela::nvvm {
 static constexpr int64_t eightRows = 1024 / 16, panelRow = 128 / 16, depthStep = 32 / 16;
 
 /// A matrix descriptor (PTX ISA, "Matrix descriptor"): address, leading and stride byte offsets,
-/// 128-byte swizzle.
-static Value descriptor(OpBuilder &builder, Location loc, Value address, int64_t leading) {
+/// 128-byte swizzle. If `hasOnePanel` (i1) is true, the leading offset is 0: each panel is the
+/// first.
+static Value descriptor(OpBuilder &builder, Location loc, Value address, int64_t leading,
+                        Value hasOnePanel = {}) {
   Value unit = arith::ShRUIOp::create(builder, loc, address,
                                       arith::ConstantIntOp::create(builder, loc, 4, 32));
   Value wide = arith::ExtUIOp::create(builder, loc, builder.getI64Type(), unit);
-  int64_t fields = leading << 16 | eightRows << 32 | int64_t(1) << 62;
-  return arith::OrIOp::create(builder, loc, wide,
-                              arith::ConstantIntOp::create(builder, loc, fields, 64));
+  int64_t fields = eightRows << 32 | int64_t(1) << 62;
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(builder, loc, value, 64);
+  };
+  Value field = constant(fields | leading << 16);
+  if (hasOnePanel)
+    field = arith::SelectOp::create(builder, loc, hasOnePanel, constant(fields), field);
+  return arith::OrIOp::create(builder, loc, wide, field);
 }
 
 /// The offsets of steps of 16 along a row: within a panel, then in the next panel.
@@ -91,7 +98,11 @@ template <typename DotOp> LogicalResult KernelLowering::lowerWarpgroupDot(DotOp 
     Value first = valueOf(op.getB());
     if (columnParts > 1) // whole panels of 64 columns
       first = add(first, multiply(warpgroup, constant(columns / 64 * rightRows * panelRow * 16)));
-    b = descriptor(builder, loc, first, rightRows * panelRow);
+    Value isLast; // its second panel does not exist, and nobody uses what it computes for it
+    if (pipe::lacksLastPanel(result.getExtent(1), columnParts))
+      isLast = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, warpgroup,
+                                     constant(columnParts - 1));
+    b = descriptor(builder, loc, first, rightRows * panelRow, isLast);
     bOffsets = alongDepth(steps);
   }
 

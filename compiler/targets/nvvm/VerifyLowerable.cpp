@@ -229,14 +229,17 @@ LogicalResult verifyElements(tile::DotOp dot) {
 
 /// Whether the last part of the columns of `dot` may compute columns that the result lacks: sums
 /// that are added to memory, where these columns are left out. The last part has at least one
-/// column of the result, and no part reads panels that the right operand does not have.
+/// column of the result. No part reads panels that the right operand does not have: the last part
+/// may lack one, and then reads the one before twice.
 bool hasUnevenSums(tile::DotOp dot, int64_t parts) {
   constexpr int64_t panel = 64;
   int64_t columns = cast<tile::TileType>(dot.getType()).getExtent(1),
           share = pipe::columnsOfPart(columns, parts),
           consumers = dot->getParentOfType<tile::KernelOp>().getScheduleAttr()->consumers;
   return consumers > 0 && !dot.getTransposed() && share % panel == 0 &&
-         (parts - 1) * share < columns && parts * share <= int64_t(llvm::alignTo(columns, panel)) &&
+         (parts - 1) * share < columns &&
+         (parts * share <= int64_t(llvm::alignTo(columns, panel)) ||
+          pipe::lacksLastPanel(columns, parts)) &&
          llvm::all_of(dot->getUsers(), llvm::IsaPred<tile::AccumulateOp, pipe::WriteOp>);
 }
 

@@ -21,9 +21,9 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
   } const cases[] = {{90, 64, "", "backward", true},
                      {90, 128, "stages = 1", "backward", true},
                      {90, 256, "", "backward", true},
-                     {90, 256, "", "backward_fused", true},  // dV in a kernel of its own
-                     {90, 192, "", "backward_fused", false}, // 64, and no halves of whole panels
-                     {90, 64, "", "backward_fused", true},   // 128 queries a step, 64 a warpgroup
+                     {90, 256, "", "backward_fused", true}, // dV in a kernel of its own
+                     {90, 192, "", "backward_fused", true},
+                     {90, 64, "", "backward_fused", true}, // 128 queries a step, 64 a warpgroup
                      {90, 64, "block_n = 64", "backward_fused", false}, // 64, and no columns to cut
                      {90, 48, "block_n = 64", "backward_fused", false},
                      {90, 72, "", "backward_fused", true}, // 64 columns, and the other 8
@@ -45,14 +45,16 @@ TEST(Ptx, GradientsHaveRolesWhereTheyFit) {
   }
 }
 
-// Two warpgroups share the columns of dQ. Each has 64, of which the second one may lack some. With
-// more than 128 columns a part would read panels of K that do not exist.
-TEST(PtxWithRoles, FastGradientsAddToDQUpTo128Columns) {
+// Two warpgroups share the columns of dQ. Of up to 128 columns each has 64, and the copy engine
+// adds them. Of more columns each has 128, which leave from the registers. The second one may lack
+// some.
+TEST(PtxWithRoles, FastGradientsAddToDQ) {
   struct {
     int headDimQk, headDimV;
-    bool adds;
-  } const cases[] = {{72, 72, true},   {96, 96, true},   {112, 112, true}, {112, 64, true},
-                     {120, 128, true}, {136, 64, false}, {144, 64, false}, {160, 32, false}};
+    bool byCopies;
+  } const cases[] = {{72, 72, true},    {96, 96, true},   {112, 112, true}, {112, 64, true},
+                     {120, 128, true},  {136, 64, false}, {144, 64, false}, {160, 32, false},
+                     {192, 128, false}, {192, 192, false}};
   for (const auto &each : cases) {
     KernelSpecification specification =
         specificationOf(causal, each.headDimQk, ElementType::bf16, 90);
@@ -61,7 +63,8 @@ TEST(PtxWithRoles, FastGradientsAddToDQUpTo128Columns) {
     Artifact artifact = compiled(specification);
     SCOPED_TRACE(testing::Message() << "D " << each.headDimQk << " and " << each.headDimV << ": "
                                     << artifact.schedule);
-    EXPECT_EQ(artifact.code.find("cp.reduce.async.bulk") != std::string::npos, each.adds);
+    EXPECT_EQ(artifact.code.find("cp.reduce.async.bulk") != std::string::npos, each.byCopies);
+    EXPECT_EQ(artifact.code.find("red.global.add.v4.f32") != std::string::npos, !each.byCopies);
     EXPECT_NE(artifact.schedule.find("consumers = 2"), std::string::npos);
   }
 }
