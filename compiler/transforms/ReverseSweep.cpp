@@ -31,13 +31,15 @@ constexpr int64_t kMostCopiedOps = int64_t(1) << 16;
 enum class By { score, all };
 
 /// Erases unused ops, also in the bodies of reductions.
-void eraseDead(Block &block) {
+void eraseDead(
+    Block &block,
+    llvm::function_ref<void(Operation *)> erase = [](Operation *op) { op->erase(); }) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     for (Region &region : op.getRegions())
       for (Block &inner : region)
-        eraseDead(inner);
+        eraseDead(inner, erase);
     if (isOpTriviallyDead(&op))
-      op.erase();
+      erase(&op);
   }
 }
 
@@ -55,6 +57,10 @@ public:
     }
     if (hasScore)
       active.insert(body.getArgument(0));
+  }
+  ~Sweep() {
+    for (Operation *op : retired)
+      op->destroy();
   }
 
   /// Sweeps from `result`, a value of the body. The insertion point is then at the end of the body,
@@ -309,11 +315,22 @@ private:
       IRMapping mapping;
       auto sum = cast<attn::ReduceOp>(builder.clone(*copy, mapping));
       sum.getBody().front().getTerminator()->setOperand(0, mapping.lookupOrDefault(each));
-      eraseDead(sum.getBody().front());
+      retireDead(sum.getBody().front());
       result.push_back({value, before.times(sum.getResult())});
     }
-    copy.erase();
+    retire(copy);
     return result;
+  }
+
+  /// Takes `op` out of the program and keeps its memory. What is known of values is found by their
+  /// addresses, so no new value may get the address of an old one.
+  void retire(Operation *op) {
+    op->remove();
+    op->dropAllReferences();
+    retired.push_back(op);
+  }
+  void retireDead(Block &block) {
+    eraseDead(block, [this](Operation *op) { retire(op); });
   }
 
   /// max(bound, 0), as an f32.
@@ -352,7 +369,7 @@ private:
     Block &block = rounds.getBody().front();
     Operation *yield = block.getTerminator();
     Value value = yield->getOperand(0);
-    yield->erase();
+    retire(yield);
     markActive(block);
     SmallVector<Partial> outer = std::exchange(partials, {});
     {
@@ -363,9 +380,9 @@ private:
       write(partials);
     }
     partials = std::move(outer);
-    eraseDead(block);
+    retireDead(block);
     if (block.empty())
-      rounds.erase();
+      retire(rounds);
     else
       partials.push_back({rounds, Value()});
   }
@@ -392,6 +409,7 @@ private:
   llvm::DenseMap<Value, bool> uniform;
   llvm::DenseSet<Value> active;
   SmallVector<Partial> partials; ///< of the swept block; the last ops come first
+  SmallVector<Operation *> retired;
   int64_t copiedOps = 0;
   bool failed = false;
 };

@@ -49,6 +49,14 @@ class Gradient(unittest.TestCase):
                 self.call("check", "-", text=f"{header}\n{lets[of]}{of} = {text}\n}}\n")
                 found = "sink"
 
+    def test_sums_within_sums(self):
+        """While a sum is differentiated, copies of it come and go. Nothing known of a copy's values may
+        be taken for that of a later value at the same address."""
+        for factor in ("i + 1", "1.0 * i"):
+            for text in (f"sum(j < 4: t[i, j]) * ({factor})", f"({factor}) * sum(j < 4: t[i, j])"):
+                printed = self.score(f"s + sum(i < 3: {text})", "t: f32[3, 4]")
+                self.assertIn(f"d score / d t[i, j] = {factor}    for i < 3, j < 4", printed)
+
     def test_document(self):
         """docs/gradients.md shows what the command prints."""
         blocks = re.findall(r"```\n(\$ tesela gradient.*?)```", text_of("docs", "gradients.md"), re.DOTALL)
