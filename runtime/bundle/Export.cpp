@@ -19,8 +19,13 @@ namespace tesela {
 
 namespace fs = std::filesystem;
 
+/// An empty file that is in the folder while a bundle is written into it. If the process ends in
+/// between, the next export knows by it that the files there are no one else's.
+static constexpr const char *unfinishedMark = "unfinished-bundle";
+
 /// Creates the folder if necessary. Fails if it has files of others, which must not be overwritten.
-static Status prepareFolder(const std::string &folder) {
+/// Returns whether the folder has no bundle yet.
+static Result<bool> prepareFolder(const std::string &folder) {
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure)
@@ -29,14 +34,36 @@ static Status prepareFolder(const std::string &folder) {
   bool isEmpty = fs::is_empty(folder, failure);
   if (failure)
     return Error(Code::inputOutput, folder + " could not be read: " + failure.message());
-  if (isEmpty)
-    return Status::success();
+  if (isEmpty || factsOf(folder + "/" + unfinishedMark))
+    return true;
   Result<std::string> manifest = readFile(folder + "/" + manifestFile);
   if (manifest && looksLikeManifest(*manifest))
-    return Status::success();
+    return false;
   return Error(Code::invalidArgument, folder +
                                           " contains other files but no bundle: use a new folder, "
                                           "or the folder of a bundle to replace");
+}
+
+/// Writes the files in their order. After a failure, removes them from a folder that had no bundle.
+static Status writeFiles(const std::string &folder, const std::vector<TextFile> &files,
+                         bool isNew) {
+  auto pathOf = [&](const std::string &name) { return folder + "/" + name; };
+  Status status = isNew ? writeFile(pathOf(unfinishedMark), "") : Status::success();
+  size_t begun = 0;
+  while (status && begun < files.size()) {
+    const TextFile &file = files[begun++];
+    status = writeFile(pathOf(file.name), file.text);
+  }
+  if (!isNew)
+    return status;
+  std::error_code ignored;
+  for (size_t i = 0; !status && i < begun; ++i)
+    fs::remove(pathOf(files[i].name), ignored);
+  fs::remove(pathOf(unfinishedMark), ignored);
+  // Files stay that could not be removed, or that an earlier process left: then the mark does, too.
+  if (!status && !fs::is_empty(folder, ignored))
+    (void)writeFile(pathOf(unfinishedMark), "");
+  return status;
 }
 
 static Status checkTargets(const BundleOptions &options) {
@@ -161,13 +188,13 @@ Result<BundleInfo> exportBundle(const BundleOptions &options, const std::string 
   }
   details.constants = constantsOf(options.kernel);
 
-  if (Status status = prepareFolder(folder); !status)
-    return status.error();
+  Result<bool> isNew = prepareFolder(folder);
+  if (!isNew)
+    return isNew.error();
   files.push_back(
       {manifestFile, writeManifest(info, details)}); // the last: see exportBundle's promise
-  for (const TextFile &file : files)
-    if (Status status = writeFile(folder + "/" + file.name, file.text); !status)
-      return status.error().within("writing the bundle");
+  if (Status status = writeFiles(folder, files, *isNew); !status)
+    return status.error().within("writing the bundle");
   return info;
 }
 

@@ -62,7 +62,8 @@ struct BundleInfo {
 /// Compiles `options.kernel` for each target and writes the bundle into `folder`, which is created
 /// if it does not exist. A folder that has other files but no bundle is refused
 /// (Code::invalidArgument). The manifest is written last, so a failure never leaves a bundle that
-/// loads wrong files. Needs no GPU.
+/// loads wrong files. A failure removes what it wrote into a folder without a bundle; if the
+/// process ends while it writes, the next call may use the folder. Needs no GPU.
 TESELA_EXPORT Result<BundleInfo> exportBundle(const BundleOptions &options,
                                               const std::string &folder);
 

@@ -125,6 +125,23 @@ TEST_F(BundleTest, AnotherBundleIsReplacedOtherFilesAreNot) {
             std::string::npos);
 }
 
+TEST_F(BundleTest, FilesOfAProcessThatEndedAreReplaced) {
+  ASSERT_TRUE(std::filesystem::create_directory(bundle));
+  for (const char *name : {"/unfinished-bundle", "/sliding_alibi.c", "/sm_80.kernel"})
+    ASSERT_TRUE(writeFile(bundle + name, "").ok());
+  ASSERT_TRUE(std::filesystem::create_directories(bundle + "/host.kernel/in the way"));
+  for (int i = 0; i < 2; ++i) { // a failure does not change whose files they are
+    Result<BundleInfo> failed = exportBundle(options(), bundle);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_NE(failed.error().message().find("host.kernel could not be"), std::string::npos)
+        << failed.error().message();
+  }
+  std::filesystem::remove_all(bundle + "/host.kernel");
+  write();
+  EXPECT_FALSE(std::filesystem::exists(bundle + "/unfinished-bundle"));
+  EXPECT_TRUE(loadKernel(host(), bundle).ok());
+}
+
 TEST_F(BundleTest, WhatCannotBeExported) {
   auto expect = [&](const BundleOptions &options, Code code, const std::string &sentence) {
     Result<BundleInfo> refused = exportBundle(options, bundle);
