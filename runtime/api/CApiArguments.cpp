@@ -151,7 +151,7 @@ Status ReusedArguments::read(const tesela_launch_arguments *from, const KernelIn
 }
 
 Status ReusedArguments::read(const tesela_tensor_arguments *from, const KernelInfo *info,
-                             const Device &device) {
+                             const Signature *signature, const Device &device) {
   tesela_tensor_arguments given;
   if (Status status = readSized(from, given, "tesela_tensor_arguments"); !status)
     return status;
@@ -161,13 +161,18 @@ Status ReusedArguments::read(const tesela_tensor_arguments *from, const KernelIn
     Tensor *to;
     bool isResult = false;
   };
+  auto isDeclared = [&](const char *name) {
+    return !signature || std::ranges::count(signature->tensors, name, &DeclaredTensor::name) > 0;
+  };
   for (const Given &each :
        {Given{{"q"}, given.q, &arguments.q}, Given{{"k"}, given.k, &arguments.k},
         Given{{"v"}, given.v, &arguments.v}, Given{{"o"}, given.o, &arguments.o, true},
         Given{{"lse"}, given.lse, &arguments.lse, true}}) {
     bool isIgnored = each.isResult && !info;
-    bool mayLack = given.tensor_count > 0 || each.to == &arguments.lse;
-    if (isIgnored || (!each.from && mayLack))
+    auto mayLack = [&] {
+      return given.tensor_count > 0 || each.to == &arguments.lse || !isDeclared(each.role.name);
+    };
+    if (isIgnored || (!each.from && mayLack()))
       continue;
     if (Status status = readTensor(each.from, each.role, device, *each.to); !status)
       return status;

@@ -6,6 +6,7 @@
 #define TESELA_API_CAPIARGUMENTS_H
 
 #include "api/CApi.h"
+#include "launch/Signature.h"
 #include "tesela/Kernel.h"
 
 namespace tesela::c {
@@ -29,9 +30,11 @@ public:
   /// Converts all arguments of a launch by views.
   Status read(const tesela_launch_arguments *from, const KernelInfo &info, const Device &device);
 
-  /// Converts all arguments of a launch by tensors. lse may be NULL; o may be NULL without `info`,
-  /// because then no kernel writes it; all five may be NULL if others are given by name.
-  Status read(const tesela_tensor_arguments *from, const KernelInfo *info, const Device &device);
+  /// Converts all arguments of a launch by tensors. Without `info` and `signature` no kernel is
+  /// launched, so o may be NULL. lse may be NULL, and so may those of the five that the kernel does
+  /// not declare; all five if others are given by name.
+  Status read(const tesela_tensor_arguments *from, const KernelInfo *info,
+              const Signature *signature, const Device &device);
 
 private:
   struct Storage {

@@ -32,7 +32,7 @@ Status readProblem(const tesela_kernel_options *options, const tesela_tensor_arg
   if (!read)
     return read.error();
   chosen = std::move(*read);
-  return given.read(arguments, nullptr, device);
+  return given.read(arguments, /*info=*/nullptr, /*signature=*/nullptr, device);
 }
 
 tesela_comparison comparisonOf(const Comparison &from) {

@@ -91,7 +91,8 @@ Status readArguments(const tesela_kernel *kernel, const Arguments *from, ReusedA
   if constexpr (std::is_same_v<Arguments, tesela_launch_arguments>)
     return to.read(from, kernel->kernel.info(), kernel->device);
   else
-    return to.read(from, &kernel->kernel.info(), kernel->device);
+    return to.read(from, &kernel->kernel.info(),
+                   &kernel->kernel.internal()->kernel->plan.signature(), kernel->device);
 }
 
 template <typename Arguments>

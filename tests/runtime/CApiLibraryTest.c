@@ -288,6 +288,43 @@ static void test_ways_to_launch(void) {
   tesela_context_destroy(context);
 }
 
+/* A kernel that takes values from the keys does not declare v. */
+static void test_tensors_that_are_not_declared(void) {
+  enum { length = 64 };
+  static float q[length * head_dim], o[length * head_dim];
+  const char *binding = "values=keys";
+  const int64_t extents[] = {1, 1, length, head_dim};
+  tesela_kernel_options options = kernel_options_of("attention full() {}", TESELA_F32, head_dim);
+  tesela_context *context = host_context();
+  tesela_kernel *kernel = NULL;
+  tesela_tensor q_view, o_view;
+  tesela_tensor_arguments tensors;
+  size_t bytes = 0;
+  memset(&q_view, 0, sizeof q_view);
+  q_view.size = sizeof q_view;
+  expect(tesela_tensor_contiguous(q, TESELA_F32, 4, extents, &q_view) == TESELA_OK, "a tensor");
+  o_view = q_view;
+  o_view.data = o;
+  options.bindings = &binding;
+  options.binding_count = 1;
+  expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "values of keys");
+  memset(&tensors, 0, sizeof tensors);
+  tensors.size = sizeof tensors;
+  tensors.q = tensors.k = &q_view;
+  tensors.o = &o_view;
+  expect(tesela_launch_tensors(kernel, &tensors, NULL) == TESELA_OK, "v is NULL");
+  expect(tesela_check_tensors(kernel, &tensors) == TESELA_OK, "its check");
+  expect(tesela_kernel_workspace_bytes_of_tensors(kernel, &tensors, &bytes) == TESELA_OK, "bytes");
+  tensors.v = &q_view;
+  expect_error(tesela_launch_tensors(kernel, &tensors, NULL), TESELA_INVALID_ARGUMENT,
+               "there is no tensor 'v'");
+  tensors.v = tensors.k = NULL;
+  expect_error(tesela_launch_tensors(kernel, &tensors, NULL), TESELA_INVALID_ARGUMENT,
+               "k: tesela_tensor is NULL");
+  tesela_kernel_destroy(kernel);
+  tesela_context_destroy(context);
+}
+
 static void test_ptxas(void) {
   expect_error(tesela_use_ptxas("/no/such/ptxas"), TESELA_NOT_FOUND,
                "there is no program ptxas at /no/such/ptxas: No such file");
@@ -364,6 +401,7 @@ static void test_gradient(void) {
 
 int main(void) {
   test_ways_to_launch();
+  test_tensors_that_are_not_declared();
   test_ptxas();
   test_workers();
   test_programs();

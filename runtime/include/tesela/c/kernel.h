@@ -280,8 +280,9 @@ typedef struct tesela_tensor_arguments {
   int captures_unchanged;
   void *workspace;
   size_t workspace_bytes;
-  /* Tensors of an algorithm that have other names than q, k, v, o and lse. Those five may be
-   * NULL if the algorithm does not declare them. */
+  /* Tensors of an algorithm that have other names than q, k, v, o and lse. Those of the
+   * five that the kernel does not declare may be NULL; NULL is also right for one that is among
+   * `tensors`. */
   const tesela_named_tensor *tensors;
   size_t tensor_count;
   /* Extents that no tensor defines. For sequences of different lengths, upper bounds of the
