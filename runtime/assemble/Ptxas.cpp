@@ -29,8 +29,17 @@ namespace tesela {
 static std::mutex chosenMutex;
 static std::string chosenPath; ///< set by use()
 
+/// Whether `path` is a file that may be run; if not, errno says why.
+static bool isProgram(const std::string &path) {
+  struct stat status = {};
+  if (access(path.c_str(), X_OK) != 0 || stat(path.c_str(), &status) != 0)
+    return false;
+  errno = S_ISDIR(status.st_mode) ? EISDIR : 0;
+  return errno == 0;
+}
+
 Status Ptxas::use(const std::string &path) {
-  if (!path.empty() && access(path.c_str(), X_OK) != 0)
+  if (!path.empty() && !isProgram(path))
     return Error(Code::notFound, "there is no program ptxas at " + path + ": " +
                                      std::strerror(errno) + "; pass the path of the file");
   std::lock_guard lock(chosenMutex);
@@ -51,7 +60,7 @@ std::optional<Ptxas> Ptxas::find() {
   for (size_t begin = 0; begin <= folders.size();) {
     size_t end = std::min(folders.find(':', begin), folders.size());
     std::string path = folders.substr(begin, end - begin) + "/ptxas";
-    if (end > begin && access(path.c_str(), X_OK) == 0)
+    if (end > begin && isProgram(path))
       return Ptxas(path);
     begin = end + 1;
   }

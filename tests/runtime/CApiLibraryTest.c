@@ -328,6 +328,8 @@ static void test_tensors_that_are_not_declared(void) {
 static void test_ptxas(void) {
   expect_error(tesela_use_ptxas("/no/such/ptxas"), TESELA_NOT_FOUND,
                "there is no program ptxas at /no/such/ptxas: No such file");
+  expect_error(tesela_use_ptxas("/tmp"), TESELA_NOT_FOUND,
+               "there is no program ptxas at /tmp: Is a directory");
   expect(tesela_use_ptxas("/bin/true") == TESELA_OK, "a program");
   expect(tesela_use_ptxas(NULL) == TESELA_OK, "as the environment says");
 }
