@@ -94,6 +94,10 @@ std::vector<ConstantValue> constantsOf(const KernelOptions &options);
 Result<KernelSpecification> makeSpecification(const KernelOptions &options,
                                               const std::string &defaultTarget);
 
+/// Checks sizes, each of which must be at least `least`, and that the heads can share keys and
+/// values.
+Status checkSizes(const ProblemSizes &sizes, int64_t least);
+
 /// A parameter in the form of the public headers.
 VariantParameter describeParameter(const Parameter &parameter);
 

@@ -9,6 +9,8 @@
 #include "frontend/Parser.h"
 #include "system/UnfinishedWork.h"
 
+#include <limits>
+
 namespace tesela {
 
 std::string version() { return TESELA_VERSION; }
@@ -73,6 +75,26 @@ KernelOptions optionsOf(const KernelSpecification &specification) {
   return options;
 }
 
+Status checkSizes(const ProblemSizes &sizes, int64_t least) {
+  auto invalid = [](const std::string &message) { return Error(Code::invalidArgument, message); };
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  for (auto [name, value] : {std::pair("batch", sizes.batch),
+                             {"number of heads", sizes.heads},
+                             {"number of key/value heads", sizes.kvHeads},
+                             {"number of queries", sizes.length},
+                             {"number of keys", sizes.kvLength}})
+    if (value < least || value > most)
+      return invalid(std::string("the ") + name + " is " + std::to_string(value) +
+                     ", it must lie in [" + std::to_string(least) + ", " + std::to_string(most) +
+                     "]");
+  if (sizes.heads > 0 && (sizes.kvHeads == 0 || sizes.heads % sizes.kvHeads != 0))
+    return invalid("there are " + std::to_string(sizes.heads) + " query heads and " +
+                   std::to_string(sizes.kvHeads) +
+                   " key/value heads: the number of query heads must be a multiple of the number "
+                   "of key/value heads");
+  return Status::success();
+}
+
 Result<KernelSpecification> makeSpecification(const KernelOptions &options,
                                               const std::string &defaultTarget) {
   Result<Target> target = Target::parse(options.target.empty() ? defaultTarget : options.target);
@@ -96,6 +118,8 @@ Result<KernelSpecification> makeSpecification(const KernelOptions &options,
     return invalid("the expected number of queries is " + std::to_string(options.expectedQueries) +
                    ", it must be the usual number of a sequence in a launch, or 0 if that is "
                    "not known");
+  if (Status status = options.sizes ? checkSizes(*options.sizes, 0) : Status::success(); !status)
+    return status.error().within("the options' sizes");
   KernelSpecification specification;
   specification.algorithm = options.algorithm;
   specification.bindings = options.bindings;

@@ -16,14 +16,8 @@ Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
                                             std::string(partsAlgorithm) + "', not in '" +
                                             options.algorithm + "': use '" +
                                             std::string(partsAlgorithm) + "'");
-  for (auto [name, size] : {std::pair("batch", sizes.batch),
-                            {"number of heads", sizes.heads},
-                            {"number of kv heads", sizes.kvHeads},
-                            {"number of queries", sizes.length},
-                            {"number of keys", sizes.kvLength}})
-    if (size < 0)
-      return Error(Code::invalidArgument, std::string("the ") + name + " is " +
-                                              std::to_string(size) + ", it must not be negative");
+  if (Status status = checkSizes(sizes, 0); !status)
+    return status.error();
   Result<KernelSpecification> specification = makeSpecification(options, device.target);
   if (!specification)
     return specification.error();

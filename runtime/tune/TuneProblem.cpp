@@ -45,22 +45,10 @@ static Error invalid(std::string message) {
 }
 
 static Result<Extents> extentsOf(const TuneShape &shape) {
-  Extents extents;
-  for (auto [name, value, to] : {std::tuple("batch", shape.batch, &extents.B),
-                                 {"heads", shape.heads, &extents.H},
-                                 {"kvHeads", shape.kvHeads, &extents.Hkv},
-                                 {"length", shape.length, &extents.Sq},
-                                 {"kvLength", shape.kvLength, &extents.Sk}}) {
-    if (value < 1 || value > std::numeric_limits<int32_t>::max())
-      return invalid(fmt::format("{} is {}, it must lie in [1, 2147483647]", name, value));
-    *to = int32_t(value);
-  }
-  if (extents.H % extents.Hkv != 0)
-    return invalid(
-        fmt::format("there are {} query heads and {} key/value heads: the number of query "
-                    "heads must be a multiple of the number of key/value heads",
-                    extents.H, extents.Hkv));
-  return extents;
+  if (Status status = checkSizes(shape, 1); !status)
+    return status.error().within("tuning");
+  return Extents{int32_t(shape.batch), int32_t(shape.heads), int32_t(shape.kvHeads),
+                 int32_t(shape.length), int32_t(shape.kvLength)};
 }
 
 /// A random tensor for `parameter`: f32 normal, i32 in [0, Sk], bool 0 or 1, as in `tesela

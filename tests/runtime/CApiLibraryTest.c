@@ -362,7 +362,14 @@ static void test_workers(void) {
                "workers is NULL");
   sizes.kv_length = -1;
   expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
-               "the number of keys is -1, it must not be negative");
+               "the number of keys is -1, it must lie in [0, 2147483647]");
+  sizes.kv_length = 8192;
+  sizes.kv_heads = 3;
+  expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
+               "there are 8 query heads and 3 key/value heads");
+  sizes.kv_heads = 0;
+  expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
+               "there are 8 query heads and 0 key/value heads");
   options.algorithm = "merge";
   expect_error(tesela_workers_for(context, &options, &sizes, &workers), TESELA_INVALID_ARGUMENT,
                "share keys only in the algorithm 'forward_in_parts', not in 'merge'");

@@ -76,6 +76,7 @@ static void test_describe(tesela_context *context, const tesela_kernel_options *
 static void test_expected_length(tesela_context *context, tesela_kernel_options options) {
   tesela_kernel *kernel = NULL;
   tesela_kernel_info info;
+  tesela_sizes sizes = {0, 8, 3, 1, 0}; /* a launch may be empty */
   int64_t lengths[] = {512, 1000, 1024};
   tesela_origin origins[] = {TESELA_COMPILED, TESELA_MEMORY_CACHE, TESELA_COMPILED};
   int i;
@@ -96,6 +97,15 @@ static void test_expected_length(tesela_context *context, tesela_kernel_options 
   options.expected_queries = -1;
   expect_error(tesela_compile(context, &options, &kernel), TESELA_INVALID_ARGUMENT,
                "the expected number of queries is -1");
+  options.expected_queries = 0;
+  options.sizes = &sizes;
+  expect_error(tesela_compile(context, &options, &kernel), TESELA_INVALID_ARGUMENT,
+               "the options' sizes: there are 8 query heads and 3 key/value heads");
+  sizes.kv_heads = -2;
+  expect_error(tesela_compile(context, &options, &kernel), TESELA_INVALID_ARGUMENT,
+               "the options' sizes: the number of key/value heads is -2, it must lie in [0, "
+               "2147483647]");
+  options.sizes = NULL;
   options.expected_queries = 3;
   expect(tesela_compile(context, &options, &kernel) == TESELA_OK, "a kernel for few queries");
   expect(tesela_kernel_describe(kernel, &info) == TESELA_OK, "its facts");

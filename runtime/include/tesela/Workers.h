@@ -16,7 +16,8 @@ namespace tesela {
 /// `options`: the kernel's, without that binding. Compile the kernel with sizes.length as its
 /// expectedQueries, because that decides its thread blocks. `sizes`: of a launch, as far as the
 /// host knows them; length and kvLength are upper bounds of a sequence's queries and keys.
-/// Code::invalidArgument: a size is negative, or the algorithm is not "forward_in_parts".
+/// Code::invalidArgument: a size is negative or the heads are no multiple of the key/value heads,
+/// or the algorithm is not "forward_in_parts".
 TESELA_EXPORT Result<int64_t> workersFor(const Device &device, const KernelOptions &options,
                                          const ProblemSizes &sizes);
 

@@ -62,7 +62,7 @@ typedef struct tesela_kernel_options {
   const char *target;
   /* The sizes of most launches; NULL: unknown. All launches then run the schedule that was tuned
    * for these sizes. Without, each launch runs the schedule that was tuned for its own sizes. If
-   * nothing was tuned, the heuristic chooses. */
+   * nothing was tuned, the heuristic chooses. Sizes that no launch can have are refused. */
   const tesela_sizes *sizes;
   /* The template. NULL or "forward": attention. "backward": its gradients, with the same bits in
    * each launch. "backward_fused": with fewer products, dq summed in no fixed order.
@@ -107,7 +107,7 @@ TESELA_API tesela_code tesela_emit_stage(const tesela_kernel_options *options, c
 /* The best number of work items among which a kernel of "forward_in_parts" shares its keys on
  * the context's device: N of the binding "workers=N". `options`: the kernel's, without that
  * binding. `sizes`: of a launch, as far as the host knows them; length and kv_length are upper
- * bounds of a sequence's queries and keys. */
+ * bounds of a sequence's queries and keys. Sizes that no launch can have are refused. */
 TESELA_API tesela_code tesela_workers_for(const tesela_context *context,
                                           const tesela_kernel_options *options,
                                           const tesela_sizes *sizes, int64_t *workers);
