@@ -9,8 +9,10 @@ import hashlib
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -40,8 +42,8 @@ class Export(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def export(self, *arguments, code=SUCCESS):
-        done = run(TESELA, "export", *arguments, cwd=self.folder)
+    def export(self, *arguments, code=SUCCESS, **options):
+        done = run(TESELA, "export", *arguments, cwd=self.folder, **options)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done.stdout if code == SUCCESS else done.stderr
 
@@ -142,6 +144,23 @@ class Command(Export):
         for target in manifest["targets"]:
             self.assertEqual([each["kernel"] for each in target["launches"]], ["forward_parts", "merge_parts"])
 
+    def test_a_failure_leaves_an_empty_folder(self):
+        def no_room():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+        where = ["causal", "--target", "sm_80", "--ptx", "-o", "out"]
+        self.assertIn("File too large", self.export(*where, code=ENVIRONMENT, preexec_fn=no_room))
+        self.assertEqual(os.listdir(os.path.join(self.folder, "out")), [])
+        self.export(*where)
+
+    def test_own_templates(self):
+        shutil.copytree(os.path.join(ROOT, "templates"), os.path.join(self.folder, "mine"))
+        os.rename(os.path.join(self.folder, "mine", "matmul.mlir"), os.path.join(self.folder, "mine", "product.mlir"))
+        where = ["full", "--algorithm", "product", "--bind", "columns=64", "--target", "sm_80,host", "--ptx"]
+        self.export(*where, "--templates", "mine", "-o", "out")
+        self.assertEqual([each["name"] for each in self.manifest("out")["tensors"]], ["a", "b", "o"])
+        self.assertIn("there is no template 'product'", self.export(*where, "-o", "other", code=ENVIRONMENT))
+
     def test_without_a_launcher(self):
         text = self.export("causal", "--target", "sm_80", "--ptx", "--no-launcher", "-o", "out")
         self.assertNotIn("\nC ", text)
@@ -153,6 +172,7 @@ class Command(Export):
             (["causal", "--target", "sm_80"], "--output is required"),
             (["causal", "-o", "out"], "--target is required"),
             (["causal", "-o", "out", "--target", "auto"], "a bundle cannot have the target 'auto'"),
+            (["causal", "-o", "out", "--target", "cuda"], "'cuda' is not a target: give host, or sm_NN such as sm_80"),
             (["causal", "-o", "out", "--target", "sm_91"], "the target 'sm_91' is not known"),
             (["causal", "-o", "out", "--target", "host,host"], "named twice"),
             (["causal", "-o", "out", "--target", "sm_80", "--dtype", "f32"], "on the host only"),

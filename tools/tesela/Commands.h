@@ -34,6 +34,7 @@ struct ExportOptions {
   std::string folder;               ///< where the bundle goes
   std::string name;                 ///< of files and C functions; empty: the variant's name
   std::string schedule;             ///< overrides, as in KernelChoice
+  std::string templateFolder;       ///< empty: the built-in templates
   bool ptx = false;                 ///< write PTX even if there is a ptxas
   bool noLauncher = false;          ///< write no launcher in C
   std::string dtype = "bf16";

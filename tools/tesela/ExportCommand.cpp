@@ -53,6 +53,7 @@ int exportBundle(const ExportOptions &options) {
   Result<BundleOptions> bundle = bundleOptions(options, file, variant);
   if (!bundle)
     return reportBadInput(bundle.error());
+  useTemplateFolder(options.templateFolder);
   Result<BundleInfo> info = tesela::exportBundle(*bundle, options.folder);
   if (!info)
     return report(info.error());

@@ -30,7 +30,7 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       app.add_subcommand("compile", "Print the program after one stage; needs no GPU");
   command->footer(footer);
   addKernelChoice(command, options);
-  addTemplates(command, options);
+  addTemplates(command, options.templateFolder);
   command->add_option("--emit", options.stage, "The stage (see below)")
       ->required()
       ->check(oneOf("a stage", {"attn", "tile", "pipe", "llvm", "ptx", "cubin", "object"}))

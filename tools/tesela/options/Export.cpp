@@ -5,6 +5,8 @@
 #include "options/Options.h"
 #include "options/SharedOptions.h"
 
+#include <fmt/format.h>
+
 namespace tesela::tool {
 namespace {
 
@@ -21,9 +23,11 @@ Examples
 
 /// A bundle is made for targets that are named, since the GPU of this machine need not be one.
 std::string checkExportTarget(const std::string &name) {
-  return name == "auto"
-             ? "a bundle cannot have the target 'auto': give host, or sm_NN such as sm_80"
-             : checkTarget(name);
+  if (name == "auto")
+    return "a bundle cannot have the target 'auto': give host, or sm_NN such as sm_80";
+  return checkTarget(name).empty()
+             ? ""
+             : fmt::format("'{}' is not a target: give host, or sm_NN such as sm_80", name);
 }
 
 } // namespace
@@ -33,6 +37,7 @@ void addExport(CLI::App &app, ExportOptions &options) {
       app.add_subcommand("export", "Compile ahead of time for several targets; needs no GPU");
   command->footer(footer);
   addVariant(command, options.variant);
+  addTemplates(command, options.templateFolder);
   command->add_option("--target", options.targets, "host and sm_NN, separated by commas")
       ->required()
       ->delimiter(',')

@@ -33,7 +33,7 @@ void addRun(CLI::App &app, RunOptions &options) {
   CLI::App *command = app.add_subcommand("run", "Compile a variant, run it, check and time it");
   command->footer(footer);
   addKernelChoice(command, options);
-  addTemplates(command, options);
+  addTemplates(command, options.templateFolder);
 
   command->add_option("--input", options.input, "Tensors from a .safetensors file")
       ->check(path())

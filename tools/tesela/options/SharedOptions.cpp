@@ -281,10 +281,8 @@ std::vector<CLI::Option *> addShape(CLI::App *command, LaunchShape &shape) {
   return all;
 }
 
-void addTemplates(CLI::App *command, KernelChoice &choice) {
-  command
-      ->add_option("--templates", choice.templateFolder,
-                   "A folder of templates instead of the built-in ones")
+void addTemplates(CLI::App *command, std::string &folder) {
+  command->add_option("--templates", folder, "A folder of templates instead of the built-in ones")
       ->check(CLI::Validator(folderOfTemplates, ""))
       ->type_name("FOLDER");
 }

@@ -73,7 +73,7 @@ void addSchedule(CLI::App *command, std::string &schedule);
 std::vector<CLI::Option *> addShape(CLI::App *command, LaunchShape &shape);
 
 /// `--templates`.
-void addTemplates(CLI::App *command, KernelChoice &choice);
+void addTemplates(CLI::App *command, std::string &folder);
 
 /// `--threads`.
 void addThreads(CLI::App *command, int &threads);
