@@ -157,13 +157,14 @@ Status writeFile(const std::string &path, std::string_view bytes) {
 Status writeFileAtomically(const std::string &path, std::string_view bytes) {
   std::string aside;
   Descriptor file = createBeside(path, aside);
+  // The caller knows only `path`.
   if (!file)
-    return failure("created", aside);
-  Status status = writeAll(file.number(), bytes, aside);
+    return failure("created", path);
+  Status status = writeAll(file.number(), bytes, path);
   if (status && ::fsync(file.number()) != 0)
-    status = failure("synced to the disk", aside);
+    status = failure("synced to the disk", path);
   if (status && ::rename(aside.c_str(), path.c_str()) != 0)
-    status = failure("renamed", aside);
+    status = failure("replaced", path);
   if (!status)
     ::unlink(aside.c_str());
   return status;

@@ -122,6 +122,12 @@ class Tune(unittest.TestCase):
             with open(table, encoding="utf-8") as file:
                 self.assertEqual(file.read(), text)
 
+    def test_a_table_that_cannot_be_written_is_told_before_the_race(self):
+        table = os.path.join(self.folder.name, "absent", "table.json")
+        result = self.tesela("tune", "causal", *SHAPE, "--seconds", "1000", "--exhaustive", "--table", table, code=3)
+        self.assertIn(f"{table} cannot be written: No such file or directory", result.stderr)
+        self.assertEqual(result.stdout, "")
+
     def test_bad_usage(self):
         for arguments, words in [
             (["--no-cache", "--table", "x.json"], "leave one of them out"),

@@ -27,6 +27,8 @@ static Status drawFile(const std::string &path, const ExplainReport &report) {
 }
 
 int explain(const ExplainOptions &options) {
+  if (Status status = options.svg.empty() ? Status::success() : checkWritable(options.svg); !status)
+    return report(status.error());
   Result<OpenedVariant> opened = openVariant(options.variant);
   if (!opened)
     return reportBadInput(opened.error());

@@ -41,6 +41,25 @@ static int writeParts(std::FILE *file, std::span<const std::string_view> parts) 
   return failure;
 }
 
+static Error cannotBeWritten(const std::string &path, int failure) {
+  return Error(Code::inputOutput,
+               fmt::format("{} cannot be written: {}.", path, std::strerror(failure)));
+}
+
+Status checkWritable(const std::string &path) {
+  fs::path target = withoutLinks(path);
+  std::error_code error;
+  if (fs::is_directory(target, error))
+    return cannotBeWritten(path, EISDIR);
+  fs::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  bool isThere = fs::exists(target, error);
+  if (isThere && ::access(target.c_str(), W_OK) == 0)
+    return Status::success();
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    return cannotBeWritten(path, errno);
+  return Status::success();
+}
+
 Status writeFile(const std::string &path, std::span<const std::string_view> parts) {
   fs::path target = withoutLinks(path);
   std::error_code error;
@@ -63,8 +82,7 @@ Status writeFile(const std::string &path, std::span<const std::string_view> part
     return Status::success();
   if (isAside)
     std::remove(aside.c_str());
-  return Error(Code::inputOutput,
-               fmt::format("{} cannot be written: {}.", path, std::strerror(failure)));
+  return cannotBeWritten(path, failure);
 }
 
 Status writeFile(const std::string &path, std::string_view content) {

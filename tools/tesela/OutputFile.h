@@ -20,6 +20,10 @@ namespace tesela::tool {
 Status writeFile(const std::string &path, std::span<const std::string_view> parts);
 Status writeFile(const std::string &path, std::string_view content);
 
+/// Whether writeFile(path) would find a place for the file. Ask before work that takes long. It
+/// writes nothing. Fails as writeFile does.
+Status checkWritable(const std::string &path);
+
 } // namespace tesela::tool
 
 #endif // TESELA_TOOLS_OUTPUTFILE_H

@@ -5,6 +5,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "GradientProblem.h"
+#include "OutputFile.h"
 #include "Parameters.h"
 #include "Problem.h"
 #include "RunOptions.h"
@@ -317,11 +318,13 @@ static std::vector<std::pair<std::string, Tensor>> resultsOf(const Problem &prob
   return results;
 }
 
-/// The results must not overwrite the file of the inputs.
+/// The results must not overwrite the file of the inputs, and there must be a place for them.
 static Status checkOutput(const RunOptions &options) {
+  if (options.output.empty())
+    return Status::success();
   std::error_code error;
   if (!std::filesystem::equivalent(options.input, options.output, error))
-    return Status::success();
+    return checkWritable(options.output);
   return Error(Code::invalidArgument,
                fmt::format("--output {} is the file of --input: it would be overwritten. Name "
                            "another.",

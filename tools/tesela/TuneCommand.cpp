@@ -5,6 +5,7 @@
 #include "Commands.h"
 #include "ExitCode.h"
 #include "LaunchRequest.h"
+#include "OutputFile.h"
 #include "ProgressLine.h"
 #include "StandardOutput.h"
 #include "TuneReport.h"
@@ -76,6 +77,9 @@ int tune(const TuneCommandOptions &options) {
           table.code(),
           fmt::format("{}. --table adds to a table of tuned schedules: name one, or a new file.",
                       table.error().message())));
+  if (!options.table.empty() && !options.show)
+    if (Status status = checkWritable(options.table); !status)
+      return report(status.error());
   // --show looks up a kernel, and only `const` parameters are part of a kernel.
   Result<std::vector<ScalarArgument>> scalars = options.show
                                                     ? parseConstants(options.parameters, variant)
