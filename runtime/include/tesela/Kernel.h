@@ -68,8 +68,8 @@ struct LaunchArguments {
   std::vector<ScalarArgument> scalars; ///< those with a default may be left out
   std::vector<CaptureArgument> captures;
   std::vector<NamedTensor> tensors = {}; ///< tensors that are not members of this structure
-  /// Extents that no tensor defines; others must agree with the tensors. For sequences of different
-  /// lengths, B is their number, and Sq and Sk are at least the largest length.
+  /// Extents that no tensor defines; others must agree. For sequences of different lengths, B is
+  /// their number; Sq and Sk are at least the largest. Where no capture has it, Sk may be absent.
   std::vector<NamedExtent> extents = {};
   /// Device memory for what the kernel's launches compute for each other, of at least
   /// Kernel::workspaceBytes. If it is given, the launch allocates no device memory.

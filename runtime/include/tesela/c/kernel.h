@@ -68,8 +68,8 @@ typedef struct tesela_kernel_options {
    * each launch. "backward_fused": with fewer products, dq summed in no fixed order.
    * "backward_in_parts": for the host. "backward_fast": the fastest on the target.
    * "forward_in_parts": with split keys (docs/serving.md). "merge", "write_pages",
-   * "write_latents" and "matmul": need no variant. Or a template of tesela_use_template_folder. Each declares its tensors;
-   * launch them by tesela_launch_tensors (see docs/runtime.md). */
+   * "write_latents" and "matmul": need no variant. Or a template of tesela_use_template_folder.
+   * Each declares its tensors; launch them by tesela_launch_tensors (see docs/runtime.md). */
   const char *algorithm;
   const char *const *bindings; /* the template's parameters; where sequences lie
                                   (docs/serving.md) */
@@ -285,8 +285,9 @@ typedef struct tesela_tensor_arguments {
    * `tensors`. */
   const tesela_named_tensor *tensors;
   size_t tensor_count;
-  /* Extents that no tensor defines. For sequences of different lengths, upper bounds of the
-   * lengths. */
+  /* Extents that no tensor defines. For sequences of different lengths, B is their number, and Sq
+   * and Sk are upper bounds of their queries and keys. A missing one is an error, except Sk where
+   * only the order of the work depends on it. */
   const tesela_named_extent *extents;
   size_t extent_count;
   int parameters_in_order; /* as in tesela_launch_arguments */
