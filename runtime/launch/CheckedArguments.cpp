@@ -14,6 +14,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 namespace tesela {
 
@@ -98,6 +101,40 @@ Status checkShape(const DeclaredTensor &declared, const Tensor &tensor, bool isP
   return Status::success();
 }
 
+/// The axes whose strides alone let two elements have the same address; nullopt: there are none.
+/// No layout without such elements is refused. An overlap of three axes together is not found.
+std::optional<std::pair<int, int>> overlappingAxes(const Tensor &tensor) {
+  // Usually each stride is at least the span of the axes with smaller ones.
+  std::array<int, Tensor::maxRank> order;
+  int count = 0;
+  for (int axis = 0; axis < tensor.rank; ++axis) {
+    if (tensor.extents[axis] == 1)
+      continue;
+    int place = count++;
+    for (; place > 0 && tensor.strides[order[place - 1]] > tensor.strides[axis]; --place)
+      order[place] = order[place - 1];
+    order[place] = axis;
+  }
+  int64_t last = 0; // the position of the last element of the axes so far
+  bool isNested = true;
+  for (int i = 0; i < count; ++i) {
+    isNested &= tensor.strides[order[i]] > last;
+    last += (tensor.extents[order[i]] - 1) * tensor.strides[order[i]];
+  }
+  if (isNested)
+    return std::nullopt;
+  for (int i = 0; i < count; ++i)
+    for (int j = i + 1; j < count; ++j) {
+      auto [inner, outer] = std::pair(order[i], order[j]);
+      // The shortest steps of both axes that reach the same element.
+      int64_t common = std::gcd(tensor.strides[inner], tensor.strides[outer]);
+      if (tensor.strides[outer] / common < tensor.extents[inner] &&
+          tensor.strides[inner] / common < tensor.extents[outer])
+        return std::pair(inner, outer);
+    }
+  return std::nullopt;
+}
+
 /// Checks address and strides. Sets the strides of extents of 1 to 0 (the last to 1).
 Status checkLayout(const DeclaredTensor &declared, Tensor &tensor, int alignment) {
   const std::string &name = declared.name;
@@ -138,6 +175,16 @@ Status checkLayout(const DeclaredTensor &declared, Tensor &tensor, int alignment
     if (declared.isWritten && stride == 0 && tensor.extents[axis] > 1)
       return invalid(strideIs(axis) +
                      ", so several results have the same address: pass a stride other than 0");
+  }
+  if (!declared.isWritten)
+    return Status::success();
+  if (auto axes = overlappingAxes(tensor)) {
+    auto [inner, outer] = *axes;
+    return invalid(
+        strideIs(outer) +
+        fmt::format(", and along the {} there are {} elements {} apart, so several results have "
+                    "the same address: pass a larger stride, or copy the tensor",
+                    axisName(declared, inner), tensor.extents[inner], tensor.strides[inner]));
   }
   return Status::success();
 }

@@ -101,6 +101,41 @@ TEST_F(ArgumentsTest, AddressesAndStrides) {
   EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[1] = a.v.strides[0] = 0; }), "");
 }
 
+TEST_F(ArgumentsTest, ResultsMustNotOverlap) {
+  auto o = [](int64_t batch, int64_t head, int64_t length) {
+    return [=](LaunchArguments &a) { a.o.strides = {batch, head, length, 1}; };
+  };
+  // o is [2, 6, 5, 32].
+  EXPECT_NE(message(o(960, 160, 16))
+                .find("o's length stride is 16 elements, and along the head "
+                      "dimension there are 32 elements 1 apart, so several "
+                      "results have the same address"),
+            std::string::npos)
+      << message(o(960, 160, 16));
+  EXPECT_NE(message(o(960, 32, 32)).find("so several results"), std::string::npos);
+  EXPECT_NE(message(o(160, 160, 32)).find("o's head stride is 160 elements, and along the batch "),
+            std::string::npos)
+      << message(o(160, 160, 32));
+  for (auto strides : {o(960, 160, 32), o(960, 32, 192), o(32, 320, 64), o(4000, 640, 128),
+                       o(32, 64, 384), o(40, 80, 480)})
+    EXPECT_EQ(message(strides), "");
+  // Heads 96 apart and rows 160 apart lie between one another, and share nothing.
+  EXPECT_EQ(message([](LaunchArguments &a) {
+              a.q.extents[1] = a.o.extents[1] = 3, a.captures[0].tensor.extents[0] = 3;
+              a.lse = Tensor::contiguous(memory, ElementType::f32, {2, 3, 5});
+              a.o.strides = {4000, 96, 160, 1};
+            }),
+            "");
+  EXPECT_EQ(message([](LaunchArguments &a) { a.k.strides[2] = 8; }), ""); // read, not written
+  EXPECT_EQ(message([](LaunchArguments &a) { // an axis of one element has no steps
+              for (Tensor *tensor : {&a.q, &a.k, &a.v, &a.o})
+                tensor->extents[0] = 1;
+              a.o.strides = {7, 160, 32, 1};
+              a.lse = Tensor::contiguous(memory, ElementType::f32, {1, 6, 5});
+            }),
+            "");
+}
+
 TEST_F(ArgumentsTest, StridesOfExtentsOf1AreIgnored) {
   for (Tensor *tensor : {&arguments.q, &arguments.k, &arguments.v, &arguments.o}) {
     tensor->extents[0] = 1;
@@ -214,7 +249,8 @@ TEST_F(ArgumentsTest, LengthsLeaveRoomForABlock) {
   EXPECT_SAYS((a.k.extents[2] = a.v.extents[2] = limit + 1), "k is bf16[2, 3, 2147479553, 64]");
   EXPECT_SAYS(a.q.extents[0] = int64_t(1) << 31, "batch extent must lie in [0, 2147483647]");
   EXPECT_EQ(message([](LaunchArguments &a) {
-              a.q.extents[2] = a.o.extents[2] = limit;
+              a.q.extents[2] = limit;
+              a.o = Tensor::bhsd(memory, ElementType::bf16, 2, 6, limit, 32);
               a.lse = Tensor::contiguous(memory, ElementType::f32, {2, 6, limit});
             }),
             "");
