@@ -57,6 +57,12 @@ static bool isValue(StringRef text) {
   return llvm::is_contained(types, text);
 }
 
+/// Whether `text` is a whole number of any size, with or without a sign.
+static bool isInDigits(StringRef text) {
+  text.consume_front("-");
+  return !text.empty() && text.find_first_not_of("0123456789") == StringRef::npos;
+}
+
 /// "; did you mean 'paged'?" Empty if no candidate is near.
 static std::string suggestion(std::string_view name,
                               const std::vector<std::string_view> &candidates) {
@@ -73,6 +79,10 @@ static Status checkValue(StringRef name, std::string_view value,
   std::string list;
   for (size_t i = 0; i < values.size(); ++i)
     list += fmt::format("{}'{}'", i == 0 ? "" : i + 1 < values.size() ? ", " : " or ", values[i]);
+  if (value.empty())
+    return invalid(fmt::format(
+        "the binding {0} has no value, it must be {1}: bind {0}={2}, or leave it out for {3}",
+        name.str(), list, values.back(), leftOut));
   std::string remedy = suggestion(value, values);
   if (remedy.empty())
     remedy = fmt::format(": leave it out for {}", leftOut);
@@ -258,6 +268,10 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     bool isNamed = llvm::is_contained(bound, name) || llvm::is_contained(own, name);
     if (!name.empty() && !isNamed)
       return unknownBinding(algorithm, name, own);
+    if (!name.empty() && isInDigits(value) && !isValue(value))
+      return invalid(
+          fmt::format("the binding '{}' is outside of the limits: a number must lie in [0, {}]",
+                      binding, std::numeric_limits<int32_t>::max()));
     if (name.empty() || !isValue(value))
       return invalid(
           fmt::format("the binding '{}' must have the form name=value, where the value is a "
@@ -282,9 +296,10 @@ Result<std::vector<std::string>> templateBindings(const KernelSpecification &spe
     }
   for (const std::string &parameter : own)
     if (!llvm::is_contained(bound, parameter))
-      return invalid(fmt::format("the parameter '{}' of the template '{}' has no value: bind it, "
-                                 "for example {}=64",
-                                 parameter, algorithm, parameter));
+      return invalid(fmt::format("the parameter '{0}' of the template '{1}' has no value: bind it "
+                                 "to a number or to an element type, for example {0}=64 or "
+                                 "{0}=bf16",
+                                 parameter, algorithm));
   return bindings;
 }
 

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "launch/CheckedArguments.h"
 
+#include "bundle/CExpressions.h"
 #include "launch/CheckedParameters.h"
 #include "launch/TensorSpan.h"
 
@@ -95,8 +96,9 @@ Status checkShape(const DeclaredTensor &declared, const Tensor &tensor, bool isP
     int64_t limit = limitOf(declared.axes[axis]);
     if (tensor.extents[axis] < 0 || tensor.extents[axis] > limit)
       return invalid(is(declared, tensor) + ", its " + axisName(declared, axis) +
-                     " extent must lie in [0, " + std::to_string(limit) +
-                     "]: split the problem into several launches");
+                     " extent must lie in [0, " + std::to_string(limit) + "]: " +
+                     (tensor.extents[axis] < 0 ? "pass an extent that is not negative"
+                                               : "split the problem into several launches"));
   }
   return Status::success();
 }
@@ -196,8 +198,13 @@ Result<float> checkScale(std::optional<double> scale, int headDim) {
   auto is = [&] { return "the scale is " + fmt::format("{}", *scale); };
   if (headDim == 0)
     return invalid(is() + ", but the kernel has no scale: leave it out");
-  if (!std::isfinite(rounded))
+  if (!std::isfinite(*scale))
     return invalid(is() + ", it must be finite");
+  if (!std::isfinite(rounded))
+    return invalid(
+        is() + fmt::format(
+                   ", its magnitude must be at most {}, the largest number of f32: scale q instead",
+                   std::numeric_limits<float>::max()));
   if (*scale < 0)
     return invalid(is() + ", it must be positive: negate q and pass " + fmt::format("{}", -*scale));
   constexpr float least = 0x1p-100f; // kernels scale the other terms of a score by its inverse
@@ -426,20 +433,20 @@ private:
                      " must be a multiple of that of " + sources[kvHeads]);
     checked.extents = {int32_t(values[batch]), int32_t(values[heads]), int32_t(values[kvHeads]),
                        int32_t(values[queries]), int32_t(values[keys])};
-    return forEach(/*contiguous=*/false,
-                   [&](const DeclaredTensor &declared, Tensor &tensor) -> Status {
-                     for (int axis = 0; axis < tensor.rank; ++axis) {
-                       const DeclaredAxis &expected = declared.axes[axis];
-                       if (expected.kind != DeclaredAxis::Kind::computed)
-                         continue;
-                       int64_t value = expected.expression.evaluate(checked.extents);
-                       if (tensor.extents[axis] != value)
-                         return invalid(is(declared, tensor) + ", its " + axisName(declared, axis) +
-                                        " extent must be " + expected.expression.text() + " = " +
-                                        std::to_string(value));
-                     }
-                     return Status::success();
-                   });
+    return forEach(
+        /*contiguous=*/false, [&](const DeclaredTensor &declared, Tensor &tensor) -> Status {
+          for (int axis = 0; axis < tensor.rank; ++axis) {
+            const DeclaredAxis &expected = declared.axes[axis];
+            if (expected.kind != DeclaredAxis::Kind::computed)
+              continue;
+            int64_t value = expected.expression.evaluate(checked.extents);
+            if (tensor.extents[axis] != value)
+              return invalid(is(declared, tensor) + ", its " + axisName(declared, axis) +
+                             " extent must be " + expressionForReaders(expected.expression) +
+                             " = " + std::to_string(value));
+          }
+          return Status::success();
+        });
   }
 
   Status checkMemory() {
@@ -482,7 +489,7 @@ private:
       shape += (shape.empty() ? "" : ", ") + number;
       meaning += meaning.empty() ? "" : ", ";
       meaning += axis.kind == DeclaredAxis::Kind::extent     ? names[axis.value]
-                 : axis.kind == DeclaredAxis::Kind::computed ? axis.expression.text()
+                 : axis.kind == DeclaredAxis::Kind::computed ? expressionForReaders(axis.expression)
                  : axis.kind == DeclaredAxis::Kind::captured
                      ? "as " + signature.parameters[axis.value].name
                      : number;

@@ -58,8 +58,8 @@ Status checkNames(const std::vector<Argument> &arguments, const std::vector<Para
                      knownParameters(parameters, captures));
     if (named->isCapture != captures)
       return invalid("the parameter '" + argument.name + "' is a " +
-                     (named->isCapture ? "captured tensor: pass it among the captures"
-                                       : "scalar: pass it among the scalars"));
+                     (named->isCapture ? "captured tensor: pass a tensor, not a number"
+                                       : "scalar: pass a number, not a tensor"));
   }
   return Status::success();
 }
@@ -292,7 +292,7 @@ Status checkParameters(const std::vector<Parameter> &parameters, const LaunchArg
       }
       if (!*argument)
         return invalid("the captured tensor '" + parameter.name +
-                       "' is missing: pass it among the captures");
+                       "' is missing: pass it by its name");
       if (Status status = captureChecker.check(parameter, (*argument)->tensor); !status)
         return status;
       checked.captures[i] = (*argument)->tensor;

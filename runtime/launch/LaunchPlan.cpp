@@ -308,7 +308,7 @@ Status LaunchPlan::checkWorkspace(const LaunchSizes &sizes, const LaunchWorkspac
     return Error(Code::invalidArgument,
                  "the workspace has " + std::to_string(given.bytes) + " bytes, this launch needs " +
                      std::to_string(needed) +
-                     ": allocate what Kernel::workspaceBytes returns for its arguments");
+                     ": ask the kernel for the bytes of these arguments, and pass as many");
   if (needed == 0)
     return Status::success();
   if (!given.address)

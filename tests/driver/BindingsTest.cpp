@@ -67,6 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
                 {"keys=blocks"},
                 "the binding keys must be 'dense', 'ragged' or 'paged', not 'blocks': leave it out "
                 "for keys of one length"},
+        Refusal{"KeysWithoutValue",
+                "forward",
+                {"keys"},
+                "the binding keys has no value, it must be 'dense', 'ragged' or 'paged': bind "
+                "keys=paged, or leave it out for keys of one length"},
         Refusal{"Queries",
                 "forward",
                 {"queries=raged"},
@@ -142,6 +147,21 @@ INSTANTIATE_TEST_SUITE_P(
                 {},
                 "there is no template 'backwards'; did you mean 'backward'?",
                 Code::notFound},
+        Refusal{"NumberTooLarge",
+                "matmul",
+                {"columns=2147483648"},
+                "the binding 'columns=2147483648' is outside of the limits: a number must lie in "
+                "[0, 2147483647]"},
+        Refusal{"NumberThatIsNegative",
+                "matmul",
+                {"columns=-1"},
+                "the binding 'columns=-1' is outside of the limits: a number must lie in "
+                "[0, 2147483647]"},
+        Refusal{"NoValue",
+                "merge",
+                {"part=f32"},
+                "the parameter 'output' of the template 'merge' has no value: bind it to a number "
+                "or to an element type, for example output=64 or output=bf16"},
         Refusal{"EmptyTiles",
                 "matmul",
                 {"columns=0"},

@@ -77,8 +77,9 @@ TEST_F(ArgumentsTest, Shapes) {
   EXPECT_SAYS(a.q.type = ElementType::f16,
               "q is f16[2, 6, 5, 64], the kernel was compiled for bf16");
   EXPECT_SAYS(a.k.rank = 3, "its rank must be 4");
-  EXPECT_SAYS(a.v.extents[2] = -1, "length extent must lie in");
-  EXPECT_SAYS(a.q.extents[2] = int64_t(1) << 31, "length extent must lie in");
+  EXPECT_SAYS(a.v.extents[2] = -1, "must lie in [0, 2147479552]: pass an extent that is not neg");
+  EXPECT_SAYS(a.q.extents[2] = int64_t(1) << 31,
+              "length extent must lie in [0, 2147479552]: split the");
   EXPECT_SAYS(a.k.extents[0] = 3, "k has the batch extent 3, q has 2");
   EXPECT_SAYS(a.q.extents[3] = 128, "q has the head dimension extent 128, the kernel has 64");
   EXPECT_SAYS(a.k.extents[3] = 32, "k has the head dimension extent 32, the kernel has 64");
@@ -134,6 +135,22 @@ TEST_F(ArgumentsTest, ResultsMustNotOverlap) {
               a.lse = Tensor::contiguous(memory, ElementType::f32, {1, 6, 5});
             }),
             "");
+}
+
+TEST_F(ArgumentsTest, ExtentsOfStarts) {
+  DeclaredAxis axis{.kind = DeclaredAxis::Kind::computed};
+  axis.expression = Expression::parse("(+ B 1)").value();
+  DeclaredTensor starts{.name = "starts_q", .type = ElementType::i32};
+  starts.axes = {axis};
+  for (bool contiguous : {false, true}) {
+    starts.contiguous = contiguous;
+    signature.tensors.resize(5);
+    signature.tensors.push_back(starts);
+    std::string said = message([](LaunchArguments &a) {
+      a.tensors = {{"starts_q", Tensor::contiguous(memory, ElementType::i32, {4})}};
+    });
+    EXPECT_NE(said.find(contiguous ? "[B + 1]" : "must be B + 1 = 3"), std::string::npos) << said;
+  }
 }
 
 TEST_F(ArgumentsTest, StridesOfExtentsOf1AreIgnored) {
@@ -200,7 +217,8 @@ TEST_F(ArgumentsTest, AllParametersInTheirOrder) {
 TEST_F(ArgumentsTest, Scale) {
   EXPECT_SAYS(a.scale = NAN, "scale is nan, it must be finite");
   EXPECT_SAYS(a.scale = HUGE_VAL, "it must be finite");
-  EXPECT_SAYS(a.scale = 1e300, "it must be finite");
+  EXPECT_SAYS(a.scale = 1e300,
+              "its magnitude must be at most 3.4028235e+38, the largest number of f32");
   EXPECT_SAYS(a.scale = -0.5, "negate q and pass 0.5");
   EXPECT_SAYS(a.scale = 0.0, "it must be at least");
   EXPECT_SAYS(a.scale = 1e-300, "it must be at least");
@@ -389,10 +407,10 @@ TEST_F(NamedTensorsTest, ExtentsAgree) {
   EXPECT_SAYS(a.o.type = ElementType::bf16,
               "o is bf16[2, 6, 5, 24], the kernel was compiled for f32");
   EXPECT_SAYS(a.tensors[rows].tensor.extents[1] = 15,
-              "rows is i32[1, 15], its axis 1 extent must be (* 2 Sk) = 14");
+              "rows is i32[1, 15], its axis 1 extent must be 2 * Sk = 14");
   EXPECT_SAYS(a.tensors[rows].tensor.rank = 3, "its rank must be 2");
   EXPECT_SAYS(a.tensors[sums].tensor.extents[1] = 3,
-              "sums is f32[9, 3], it must be f32[any, 2]: [any, (ceildiv Sq 4)]");
+              "sums is f32[9, 3], it must be f32[any, 2]: [any, Sq ceil/ 4]");
   EXPECT_SAYS(a.tensors[sums].tensor.strides[0] = 3,
               "sums's stride of axis 0 is 3, it must be 2: sums is read without gaps");
   EXPECT_SAYS(a.scale = 0.5, "the scale is 0.5, but the kernel has no scale: leave it out");

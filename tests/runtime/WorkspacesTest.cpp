@@ -354,10 +354,10 @@ TEST_F(WorkspacesTest, AWorkspaceThatCannotServeIsASentence) {
   };
   EXPECT_EQ(message({}), "");
   EXPECT_EQ(message({memory, 1791}),
-            "the workspace has 1791 bytes, this launch needs 1792: allocate "
-            "what Kernel::workspaceBytes returns for its arguments");
-  EXPECT_EQ(message({memory, 0}), "the workspace has 0 bytes, this launch needs 1792: allocate "
-                                  "what Kernel::workspaceBytes returns for its arguments");
+            "the workspace has 1791 bytes, this launch needs 1792: ask "
+            "the kernel for the bytes of these arguments, and pass as many");
+  EXPECT_EQ(message({memory, 0}), "the workspace has 0 bytes, this launch needs 1792: ask "
+                                  "the kernel for the bytes of these arguments, and pass as many");
   EXPECT_EQ(message({nullptr, 1792}),
             "the workspace of 1792 bytes has no address: pass device memory, or no bytes");
   EXPECT_EQ(message({memory + 16, 1792}), "the workspace's address is 16 bytes past a multiple of "

@@ -177,8 +177,8 @@ TEST_F(CaptureTest, AWorkspaceThatDoesNotFitIsTheCallersError) {
   Status launched = kernel->launch(problem.arguments);
   EXPECT_EQ(launched.code(), Code::invalidArgument);
   EXPECT_EQ(launched.error().message(),
-            "launching 'sliding_alibi': the workspace has 8 bytes, this launch needs 256: allocate "
-            "what Kernel::workspaceBytes returns for its arguments");
+            "launching 'sliding_alibi': the workspace has 8 bytes, this launch needs 256: ask "
+            "the kernel for the bytes of these arguments, and pass as many");
   EXPECT_EQ(kernel->checkArguments(problem.arguments).code(), Code::invalidArgument);
 }
 
