@@ -110,6 +110,8 @@ std::optional<std::pair<int, int>> overlappingAxes(const Tensor &tensor) {
   std::array<int, Tensor::maxRank> order;
   int count = 0;
   for (int axis = 0; axis < tensor.rank; ++axis) {
+    if (tensor.extents[axis] == 0)
+      return std::nullopt; // no elements, and any strides
     if (tensor.extents[axis] == 1)
       continue;
     int place = count++;

@@ -135,6 +135,14 @@ TEST_F(ArgumentsTest, ResultsMustNotOverlap) {
               a.lse = Tensor::contiguous(memory, ElementType::f32, {1, 6, 5});
             }),
             "");
+  EXPECT_EQ(message([](LaunchArguments &a) { // without elements, strides may be 0
+              for (Tensor *tensor : {&a.q, &a.o})
+                tensor->extents[0] = tensor->extents[2] = 0;
+              a.k.extents[0] = a.v.extents[0] = 0;
+              a.o.strides = {0, 0, 0, 1};
+              a.lse = Tensor::contiguous(memory, ElementType::f32, {0, 6, 0});
+            }),
+            "");
 }
 
 TEST_F(ArgumentsTest, ExtentsOfStarts) {
