@@ -326,7 +326,7 @@ class Captures(unittest.TestCase):
         check(body(lambda s, b, q: s + t[..., q][b, 1]), "score = s + t[b, 1, q]")
         check(body(lambda s, b, q: s + t[b, -1, q]), "score = s + t[b, t_1 - 1, q]")
         check(body(lambda s, b, q: s + t.T[q, 1, b]), "score = s + t[b, 1, q]")
-        check(body(lambda s, b, q: s + t[b, 1:, q][q]), "score = s + t[b, q + min(1, t_1), q]")
+        check(body(lambda s, b, q: s + t[b, 1:, q][q]), "score = s + t[b, q + 1, q]")
         check(body(lambda s, b, h: s + t[b, h].sum()), "score = s + sum(i < t_2: t[b, h, i])")
         check(
             body(lambda s, b, h: s + (t[b, h] * t[b, 0]).sum()),

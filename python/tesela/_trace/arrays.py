@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .error import error
-from .functions import apply, graph_of, named
+from .functions import apply, check_extents, graph_of, is_one, named
 from .graph import Graph, Node
 from .value import TABLE, Array, Traced, Value, operand
 
@@ -181,18 +181,27 @@ def _squeeze(input: Any, dim: Any = None, **named: Any) -> Any:
         return input
     if dim is None:
         raise error("squeeze() needs the axis here; index the tensor with 0 instead")
+    if not is_one(input.nodes[dim % input.ndim]):
+        return input  # as in PyTorch
     return input[(slice(None),) * (dim % input.ndim) + (0,)]
 
 
-@named("transpose", "swapaxes")
-def _transpose(input: Any, *dims: Any, **named: Any) -> Any:
-    dims = dims or (named.get("dim0"), named.get("dim1"))
-    if dims == (None, None):
+@named("transpose")
+def _transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None, axes: Any = None) -> Any:
+    """PyTorch's for two axes, and NumPy's for a tuple or for three and more."""
+    dims = dims or tuple(each for each in (dim0, dim1) if each is not None)
+    order = axes if axes is not None else dims[0] if len(dims) == 1 else dims
+    if order is None or (isinstance(order, tuple) and not order):
         return input.T
-    if len(dims) == 1:
-        return _permute(input, *dims)
+    if len(dims) == 2:
+        return _swapaxes(input, *dims)
+    return _permute(input, order)
+
+
+@named("swapaxes", "swapdims")
+def _swapaxes(input: Any, axis0: Any, axis1: Any) -> Any:
     order = list(range(input.ndim))
-    a, b = dims[0] % input.ndim, dims[1] % input.ndim
+    a, b = axis0 % input.ndim, axis1 % input.ndim
     order[a], order[b] = b, a
     return input.transposed(tuple(order))
 
@@ -229,6 +238,45 @@ def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
     raise error("a tensor cannot be reshaped in a traced function; reshape it outside")
 
 
-@named("expand", "broadcast_to", "expand_as")
-def _expand(input: Any, *_: Any, **__: Any) -> Any:
-    return input
+@named("expand", "broadcast_to")
+def _expand(input: Any, *sizes: Any, shape: Any = None, size: Any = None) -> Any:
+    wanted = sizes or (shape if shape is not None else size,)
+    if len(wanted) == 1 and isinstance(wanted[0], (tuple, list)):
+        wanted = tuple(wanted[0])
+    graph = graph_of(input, *wanted)
+    array = operand(graph, input)
+    if not wanted and not array.ndim:
+        return input
+    added = len(wanted) - array.ndim
+    if added < 0:
+        raise error(f"{len(wanted)} sizes were given for a tensor with {array.ndim} axes")
+    nodes: list[Node] = []
+    ones = set()
+    for axis, each in enumerate(wanted):
+        old = array.nodes[axis - added] if axis >= added else None
+        is_kept = isinstance(each, int) and each == -1
+        if is_kept and old is None:
+            raise error("the size of a new axis is -1, it must be positive")
+        node = old if is_kept else operand(graph, each).node
+        assert node is not None
+        if old is not None and node is not old:
+            if is_one(old):
+                ones.add(axis)
+            else:
+                check_extents(old, node)
+        nodes.append(node)
+    zero = graph.constant(0)
+
+    def element(indices: tuple[Node, ...]) -> Node:
+        if not isinstance(array, Array):
+            return array.node
+        kept = range(added, len(indices))
+        node: Node = array.element(tuple(zero if i in ones else indices[i] for i in kept))
+        return node
+
+    return Array(graph, tuple(nodes), element)
+
+
+@named("expand_as")
+def _expand_as(input: Any, other: Any) -> Any:
+    return _expand(input, tuple(operand(graph_of(input, other), other).shape))

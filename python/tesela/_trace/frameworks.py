@@ -150,7 +150,7 @@ def _extreme(name: str) -> Callable[..., Any]:
         result = values[0]
         for value in values[1:]:
             both = isinstance(result, Traced) or isinstance(value, Traced)
-            result = TABLE[name](result, value) if both else function(result, value)
+            result = TABLE[f"{name}imum"](result, value) if both else function(result, value)
         return result
 
     return chosen

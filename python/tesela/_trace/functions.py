@@ -43,41 +43,60 @@ def apply(function: Callable[..., Node], *operands: Any) -> Any:
     traced = [operand(graph, x) for x in operands]
     if not any(isinstance(x, Array) for x in traced):
         return Value(function(graph, *(x.node for x in traced)))
-    ndim = max(x.ndim for x in traced)
-    shape = tuple(_extent(graph, traced, axis) for axis in range(-ndim, 0))
+    shape, broadcast = _broadcast(graph, traced)
 
     def element(indices: tuple[Node, ...]) -> Node:
-        return function(graph, *(_at(x, indices) for x in traced))
+        return function(
+            graph, *(_at(x, indices, ones) for x, ones in zip(traced, broadcast, strict=True))
+        )
 
     return Array(graph, shape, element)
 
 
-def _extent(graph: Graph, operands: list[Any], axis: int) -> Node:
-    extents = [x.nodes[axis] for x in operands if isinstance(x, Array) and x.ndim >= -axis]
-    first = extents[0]
-    if all(each is first for each in extents):
-        return first
-    for each in extents:
-        if not is_one(each):
-            return each
-    return first
+def _broadcast(
+    graph: Graph, operands: list[Any]
+) -> tuple[tuple[Node, ...], tuple[frozenset[int], ...]]:
+    """The shape of a result, and for each operand the axes that repeat their one element.
+
+    Axes count from the last one, which is -1.
+    """
+    shape: list[Node] = []
+    ones: list[set[int]] = [set() for _ in operands]
+    for axis in range(-max(x.ndim for x in operands), 0):
+        places = [i for i, x in enumerate(operands) if isinstance(x, Array) and x.ndim >= -axis]
+        extents = [operands[i].nodes[axis] for i in places]
+        chosen = extents[0]
+        if any(each is not chosen for each in extents):
+            many = [each for each in extents if not is_one(each)]
+            chosen = many[0] if many else graph.constant(1)
+            for each in many:
+                check_extents(each, chosen)
+            for i in places:
+                if operands[i].nodes[axis] not in many:
+                    ones[i].add(axis)
+        shape.append(chosen)
+    return tuple(shape), tuple(map(frozenset, ones))
+
+
+def check_extents(a: Node, b: Node) -> None:
+    """Raises an error unless two extents are equal."""
+    if a is not b and not bool(Value(a) == Value(b)):
+        raise error(
+            f"an axis of {Value(a).item()} elements was combined with one of {Value(b).item()}; "
+            "both must have the same number of elements, or one of them a single element"
+        )
 
 
 def is_one(extent: Node) -> bool:
-    return Value(extent) == 1 if extent.op != "const" else number_of(extent) == 1
+    return bool(Value(extent) == 1) if extent.op != "const" else number_of(extent) == 1
 
 
-def _at(x: Any, indices: tuple[Node, ...]) -> Node:
+def _at(x: Any, indices: tuple[Node, ...], ones: frozenset[int]) -> Node:
     if isinstance(x, Value):
         return x.node
-    own = indices[len(indices) - x.ndim :]
     zero = x.graph.constant(0)
-    result: Node = x.element(
-        tuple(
-            zero if n.op == "const" and number_of(n) == 1 else i
-            for i, n in zip(own, x.nodes, strict=True)
-        )
-    )
+    own = range(-x.ndim, 0)
+    result: Node = x.element(tuple(zero if axis in ones else indices[axis] for axis in own))
     return result
 
 
@@ -362,19 +381,39 @@ elementwise(_extreme("min"), "minimum", "fmin", operands=2)
 elementwise(_extreme("max"), "maximum", "fmax", operands=2)
 
 
-@named("min", "amin")
-def _min(input: Any, other: Any = None, **_: Any) -> Any:
-    return _extreme_of("min", input, other)
+@named("min")
+def _min(input: Any, other: Any = None, **named: Any) -> Any:
+    return _extreme_of("min", input, other, named)
 
 
-@named("max", "amax")
-def _max(input: Any, other: Any = None, **_: Any) -> Any:
-    return _extreme_of("max", input, other)
+@named("max")
+def _max(input: Any, other: Any = None, **named: Any) -> Any:
+    return _extreme_of("max", input, other, named)
 
 
-def _extreme_of(name: str, input: Any, other: Any) -> Any:
-    if other is None:
-        raise error(f"the {name} of a whole tensor cannot be traced; compute it outside")
+@named("amin")
+def _amin(input: Any, *_: Any, **__: Any) -> Any:
+    return _extreme_of("min", input, None, {})
+
+
+@named("amax")
+def _amax(input: Any, *_: Any, **__: Any) -> Any:
+    return _extreme_of("max", input, None, {})
+
+
+def _extreme_of(name: str, input: Any, other: Any, named: dict[str, Any]) -> Any:
+    """PyTorch's max(input, other). A whole number as `other` is an axis, as in all frameworks."""
+    is_axis = isinstance(other, (int, tuple, list)) or (
+        isinstance(other, Value)
+        and other.node.type == I32
+        and other.node.uniform
+        and other.node.op != "const"
+    )
+    if other is None or is_axis or named:
+        raise error(
+            f"the {name} of a whole tensor or along an axis cannot be traced; compute it outside "
+            f"of the function, or write {name}imum(x, y) for the {name}imum of two values"
+        )
     return apply(_extreme(name), input, other)
 
 

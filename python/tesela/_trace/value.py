@@ -393,7 +393,14 @@ class Array(Traced):
         """The array with its axes reversed."""
         return self.transposed(tuple(reversed(range(self.ndim))))
 
-    mT = T  # noqa: N815 - the same, because arrays have two axes here
+    @property
+    def mT(self) -> Array:  # noqa: N802
+        """The array with its last two axes exchanged."""
+        if self.ndim < 2:
+            raise error(f"'.mT' needs two axes, but the tensor has {self.ndim}; leave it out")
+        order = list(range(self.ndim))
+        order[-2:] = order[-1], order[-2]
+        return self.transposed(tuple(order))
 
     def transposed(self, axes: tuple[int, ...]) -> Array:
         """An array whose axis i is the axis `axes[i]` of this one."""
@@ -421,56 +428,15 @@ class Array(Traced):
     def __getitem__(self, index: Any) -> Any:
         indices = index if isinstance(index, tuple) else (index,)
         if len(indices) == len(self.nodes) and all(type(i) is Value for i in indices):
-            places = (_position(self.graph, i, n) for i, n in zip(indices, self.nodes, strict=True))
+            places = (position(self.graph, i, n) for i, n in zip(indices, self.nodes, strict=True))
             return Value(self.element(tuple(places)))
-        return _index(self, indices)
+        from .slices import indexed
+
+        return indexed(self, indices)
 
 
-def _index(array: Array, index: tuple[Any, ...]) -> Any:
-    """`array[index]`. Axes with a value as index are removed; axes of slices and None stay."""
-    graph = array.graph
-    wanted = sum(1 for i in index if i is not None and i is not ...)
-    if wanted > array.ndim:
-        raise error(
-            f"a tensor with {array.ndim} axes was read with {wanted} indices; write at most one "
-            "for each axis"
-        )
-    if ... not in [i for i in index if i is None or i is ...]:
-        index = (*index, ...)
-    at = [i is ... for i in index].index(True)
-    rest = (slice(None),) * (array.ndim - wanted)
-    index = (*index[:at], *rest, *index[at + 1 :])
-
-    shape: list[Node] = []
-    # For each axis of `array`: a node as index, or a new axis with a start and a step.
-    parts: list[Node | tuple[int, Node, int]] = []
-    for each in index:
-        if each is None:
-            shape.append(graph.constant(1))
-            continue
-        extent = array.nodes[len(parts)]
-        if isinstance(each, slice):
-            start, length, step = _slice(graph, each, extent)
-            parts.append((len(shape), start, step))
-            shape.append(length)
-        else:
-            parts.append(_position(graph, each, extent))
-
-    def element(indices: tuple[Node, ...]) -> Node:
-        old = []
-        for part in parts:
-            if isinstance(part, Node):
-                old.append(part)
-                continue
-            axis, start, step = part
-            scaled = graph.arithmetic("*", indices[axis], graph.constant(step))
-            old.append(graph.arithmetic("+", scaled, start))
-        return array.element(tuple(old))
-
-    return Array(graph, tuple(shape), element, array._type) if shape else Value(element(()))
-
-
-def _position(graph: Graph, index: Any, extent: Node) -> Node:
+def position(graph: Graph, index: Any, extent: Node) -> Node:
+    """The index of one axis. A constant below 0 counts from the end."""
     if isinstance(index, Array):
         raise error("a tensor was indexed with a whole tensor; index that one first, as in t[i[q]]")
     node = operand(graph, index).node if not isinstance(index, Value) else index.node
@@ -482,32 +448,6 @@ def _position(graph: Graph, index: Any, extent: Node) -> Node:
     if node.op == "const" and number_of(node) < 0:
         return graph.arithmetic("+", extent, node)
     return node
-
-
-def _slice(graph: Graph, part: slice, extent: Node) -> tuple[Node, Node, int]:
-    step = 1 if part.step is None else int(part.step)
-    if step == -1 and part.start is None and part.stop is None:
-        return graph.arithmetic("-", extent, graph.constant(1)), extent, -1
-    if step < 1:
-        raise error(f"the step of a slice is {step}, it must be positive for a traced tensor")
-    zero = graph.constant(0)
-
-    def end(value: Any, otherwise: Node) -> Node:
-        if value is None:
-            return otherwise
-        node = operand(graph, value).node
-        if node.op == "const" and number_of(node) < 0:
-            return graph.extreme("max", graph.arithmetic("+", extent, node), zero)
-        return graph.extreme("min", node, extent)
-
-    if part.start is None and part.stop is None and step == 1:
-        return zero, extent, 1
-    start = end(part.start, zero)
-    length = graph.arithmetic("-", end(part.stop, extent), start)
-    if step > 1:
-        length = graph.arithmetic("+", length, graph.constant(step - 1))
-        length = graph.arithmetic("/", length, graph.constant(step))
-    return start, length, step
 
 
 def operand(graph: Graph, x: Any) -> Any:
