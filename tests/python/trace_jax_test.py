@@ -61,6 +61,18 @@ class JaxFunctions(unittest.TestCase):
         self.mask(jax.jit(lambda q, k: jnp.floor_divide(q, 4) >= k // 4))
         self.mask(lambda q, k: jnp.right_shift(q, 1) != jnp.bitwise_xor(k, 5))
 
+    def test_functions_of_lax(self) -> None:
+        self.mask(lambda q, k: lax.clamp(3, k, q) == k)
+        self.mask(lambda q, k: lax.max(q, k) - lax.min(q, 5) > 4)
+        self.mask(lambda q, k: lax.div(q - k, 4) == -1)
+        self.mask(lambda q, k: lax.rem(q - k, 4) == -1)
+        self.mask(lambda q, k: lax.round((q - k) / 4) == -1)
+        half = lax.RoundingMethod.TO_NEAREST_EVEN
+        self.mask(lambda q, k: lax.round((q - k) / 4, half) == 0)
+        self.mask(lambda q, k: lax.squeeze(bias[:, :1], (1,))[q % 2] < k / 40 - 0.9)
+        self.mask(lambda q, k: jnp.digitize(k, ids[3:12]) == q % 8)
+        self.mask(lambda q, k: jnp.isin(k, ids, invert=True))
+
     def test_scores(self) -> None:
         self.score(lambda s, q, k: s + bias[0, k] * bias[1][q])
         self.score(lambda s, q, k: jax.nn.gelu(s) + jax.nn.sigmoid(s) - jax.nn.relu(s))

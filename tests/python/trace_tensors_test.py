@@ -120,6 +120,65 @@ class Tensors(unittest.TestCase):
         self.check(lambda h, q, k: C.mT[1, k % 3, h], lambda h, q, k: C[1, h, k % 3])
         self.refused(lambda k: S.mT[k] > 0, "'.mT' needs two axes")
 
+    def test_keywords(self) -> None:
+        few = [3, 7, 30]
+        self.check(
+            lambda h, q, k: np.isin(k, BINS, invert=True) + 1, lambda h, q, k: 1 + (k not in BINS)
+        )
+        self.check(
+            lambda h, q, k: np.isin(k, few, invert=True) + 1, lambda h, q, k: 1 + (k not in few)
+        )
+        self.check(
+            lambda h, q, k: np.sum(C[1, h], where=C[1, h] > k - 20, initial=k),
+            lambda h, q, k: np.sum(C[1, h], where=C[1, h] > k - 20, initial=k),
+        )
+        self.check(
+            lambda h, q, k: np.any(C[1, h] > k, where=C[1, h] > 0) + k,
+            lambda h, q, k: np.any(C[1, h] > k, where=C[1, h] > 0) + k,
+        )
+        self.check(
+            lambda h, q, k: np.all(C[1, h] < k, where=C[1, h] > 0) + k,
+            lambda h, q, k: np.all(C[1, h] < k, where=C[1, h] > 0) + k,
+        )
+        self.check(lambda h, q, k: FLOATS[:2].sum(dtype=np.int32), lambda h, q, k: -1)
+        self.check(lambda h, q, k: np.sum(FLOATS[:2], 0, np.int32), lambda h, q, k: -1)
+        self.check(lambda h, q, k: np.nansum(FLOATS), lambda h, q, k: -0.25)
+        self.check(
+            lambda h, q, k: np.sum(C, (0, 2), keepdims=True)[0, h, 0],
+            lambda h, q, k: C[:, h].sum(),
+        )
+        self.check(lambda h, q, k: C[1].mean(axis=1)[h], lambda h, q, k: C[1, h].mean())
+        self.check(
+            lambda h, q, k: np.dot(C[0], C[1].T)[h, q % 4],
+            lambda h, q, k: C[0, h] @ C[1, q % 4],
+        )
+        self.check(lambda h, q, k: np.nan_to_num(k / 8, True), lambda h, q, k: k / 8)
+        for function in (
+            lambda h, k: np.mean(C[1, h], where=C[1, h] > 0) > k,
+            lambda q, k: np.add(q, k, where=q > k) > 3,
+            lambda q, k: np.add(q, k, dtype=np.float32) > 3,
+            lambda q, k: np.searchsorted(BINS, q, sorter=BINS) > k,
+        ):
+            self.refused(function, "was called in a way that cannot be traced")
+        self.refused(lambda q, k: np.add(q, k, out=BINS) > 3, "leave 'out' out")
+
+    def test_intervals(self) -> None:
+        bins = np.int32([3, 7, 7, 30])
+        for right in (False, True):
+            self.check(
+                lambda h, q, k, right=right: np.digitize(k, bins, right=right),
+                lambda h, q, k, right=right: np.digitize(k, bins, right=right),
+            )
+        for side in ("left", "right"):
+            self.check(
+                lambda h, q, k, side=side: np.searchsorted(bins, k, side=side),
+                lambda h, q, k, side=side: np.searchsorted(bins, k, side=side),
+            )
+            self.check(
+                lambda h, q, k, side=side: bins.searchsorted(k, side),
+                lambda h, q, k, side=side: bins.searchsorted(k, side),
+            )
+
     def test_extremes_along_an_axis_are_refused(self) -> None:
         for function in (
             lambda h, k: A[h].max(0) > k,

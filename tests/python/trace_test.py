@@ -85,11 +85,22 @@ class Texts(unittest.TestCase):
 
     def test_bools_as_numbers(self) -> None:
         self.check(
-            lambda q, k: (q > k) + (k > 3) == 1, "mask = (q > k ? 1 : 0) + (k > 3 ? 1 : 0) == 1"
+            lambda q, k: int(q > k) + (k > 3) == 1,
+            "mask = (q > k ? 1 : 0) + (k > 3 ? 1 : 0) == 1",
         )
         self.check(lambda s, q, k: s * (q > k), "score = s * (q > k ? 1 : 0)")
         self.check(lambda s, q, k: s * int(q > k), "score = s * (q > k ? 1 : 0)")
         self.check(lambda q, k: bool(q % 2), "mask = q % 2 != 0")
+
+    def test_products_and_sums_of_conditions_are_conditions(self) -> None:
+        self.check(lambda q, k: (q >= k) * (q - k < 5), "mask = q >= k && q - k < 5")
+        self.check(lambda q, k: (q > k) + (k < 3), "mask = q > k || k < 3")
+        self.check(lambda q, k: (q > k) * True, "mask = q > k")
+        self.check(lambda q, k: np.minimum(q > k, k < 3), "mask = q > k && k < 3")
+        self.check(lambda q, k: max(q > k, k < 3), "mask = q > k || k < 3")
+        self.check(
+            lambda q, k: sum((q > k, k > 3)) == 1, "mask = (q > k ? 1 : 0) + (k > 3 ? 1 : 0) == 1"
+        )
 
     def test_python_functions(self) -> None:
         self.check(lambda q, k: abs(q - k) < max(q, 3), "mask = abs(q - k) < max(q, 3)")
@@ -457,6 +468,17 @@ class Errors(unittest.TestCase):
         self.check(lambda q, k: q > undefined, "NameError")  # noqa: F821
         self.check(lambda s: s & 1, "an operand is f32")
         self.check(lambda q, w: q > w, "elements of the tensor 'w' are float64", w=np.zeros(3))
+
+    def test_conditions_mixed_with_numbers(self) -> None:
+        def early(q: Any, k: Any) -> Any:
+            if q < k:
+                return 0
+            return q - k < 5
+
+        self.check(early, "a condition on one path and a number on another", "def early")
+        self.check(lambda q, k: (k - q) or True, "a condition on one path and a number on")
+        self.check(lambda s, q, k: s if q >= k else False, "write True and False for a mask")
+        self.check(lambda q, k: (q > k) - (k > 3), "was subtracted from a condition")
 
     def test_a_value_that_no_function_takes(self) -> None:
         def near(q: Any, k: Any, window: int = 4) -> Any:

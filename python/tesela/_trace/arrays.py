@@ -9,7 +9,7 @@ from typing import Any
 
 from .error import error
 from .functions import apply, check_extents, graph_of, is_one, named
-from .graph import Graph, Node
+from .graph import BOOL, Graph, Node
 from .value import TABLE, Array, Traced, Value, operand
 
 
@@ -47,85 +47,175 @@ def _along(kind: str, array: Array, axis: int, keepdim: bool) -> Array:
     return Array(graph, tuple(shape), element)
 
 
-@named("sum", "nansum")
+def _options(kind: str, dim: Any, keepdim: Any, axis: Any, keepdims: Any) -> tuple[Any, bool]:
+    """The axes of a reduction, and whether they stay, by the names of PyTorch or of NumPy."""
+    keepdim = keepdim if keepdims is None else keepdims
+    if keepdim is not None and not isinstance(keepdim, bool):
+        raise error(f"the third argument of {kind}() must be a bool; give others by their names")
+    return dim if axis is None else axis, bool(keepdim)
+
+
+@named("sum")
 def _sum(
-    input: Any, dim: Any = None, keepdim: bool = False, dtype: Any = None, **named: Any
+    input: Any,
+    dim: Any = None,
+    keepdim: Any = None,
+    *,
+    dtype: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+    initial: Any = None,
+    where: Any = None,
 ) -> Any:
-    result = _reduced("sum", input, named.get("axis", dim), named.get("keepdims", keepdim))
-    return result if dtype is None else TABLE["to"](result, dtype)
+    if keepdim is not None and not isinstance(keepdim, bool):
+        keepdim, dtype = None, keepdim  # NumPy's third argument is the type
+    dim, keeps = _options("sum", dim, keepdim, axis, keepdims)
+    if dtype is not None:
+        input = TABLE["to"](input, dtype)
+    if where is not None:
+        input = TABLE["where"](where, input, 0)
+    result = _reduced("sum", input, dim, keeps)
+    return result if initial is None else result + initial
+
+
+@named("nansum")
+def _nansum(input: Any, *args: Any, **named: Any) -> Any:
+    return _sum(TABLE["where"](TABLE["isnan"](input), 0, input), *args, **named)
 
 
 @named("any")
-def _any(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
-    return _reduced("any", input, named.get("axis", dim), named.get("keepdims", keepdim))
+def _any(
+    input: Any,
+    dim: Any = None,
+    keepdim: Any = None,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    where: Any = None,
+) -> Any:
+    if where is not None:
+        input = TABLE["logical_and"](where, input)
+    return _reduced("any", input, *_options("any", dim, keepdim, axis, keepdims))
 
 
 @named("all")
-def _all(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
-    return _reduced("all", input, named.get("axis", dim), named.get("keepdims", keepdim))
+def _all(
+    input: Any,
+    dim: Any = None,
+    keepdim: Any = None,
+    *,
+    axis: Any = None,
+    keepdims: Any = None,
+    where: Any = None,
+) -> Any:
+    if where is not None:
+        input = TABLE["logical_or"](TABLE["logical_not"](where), input)
+    return _reduced("all", input, *_options("all", dim, keepdim, axis, keepdims))
 
 
 @named("mean")
-def _mean(input: Any, dim: Any = None, keepdim: bool = False, **named: Any) -> Any:
+def _mean(
+    input: Any,
+    dim: Any = None,
+    keepdim: Any = None,
+    *,
+    dtype: Any = None,
+    axis: Any = None,
+    keepdims: Any = None,
+) -> Any:
+    if keepdim is not None and not isinstance(keepdim, bool):
+        keepdim, dtype = None, keepdim
+    dim, keeps = _options("mean", dim, keepdim, axis, keepdims)
+    if dtype is not None:
+        input = TABLE["to"](input, dtype)
+    input = TABLE["float"](input)
     if not isinstance(input, Array):
         return input
-    dim = named.get("axis", dim)
-    total = _sum(input, dim, keepdim)
-    for axis in _axes(input, dim):
-        total = total / Value(input.nodes[axis])
+    total = _sum(input, dim, keeps)
+    for each in _axes(input, dim):
+        total = total / Value(input.nodes[each])
     return total
 
 
 @named("count_nonzero")
-def _count_nonzero(input: Any, dim: Any = None, **named: Any) -> Any:
-    return _sum(apply(Graph.boolean, input), named.get("axis", dim))
+def _count_nonzero(input: Any, dim: Any = None, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return _sum(apply(Graph.boolean, input), dim, axis=axis, keepdims=keepdims)
 
 
-@named("dot", "vdot", "inner", "vecdot")
-def _dot(input: Any, other: Any, **_: Any) -> Any:
+@named("dot")
+def _dot(input: Any, other: Any) -> Any:
     graph = graph_of(input, other)
-    return _sum(operand(graph, input) * operand(graph, other), -1)
+    a, b = operand(graph, input), operand(graph, other)
+    if a.ndim == 0 or b.ndim == 0:
+        return a * b
+    return _matmul(a, b) if b.ndim > 1 else _vecdot(a, b)
+
+
+@named("vdot", "inner")
+def _inner(input: Any, other: Any) -> Any:
+    graph = graph_of(input, other)
+    a, b = operand(graph, input), operand(graph, other)
+    if a.ndim > 1 or b.ndim > 1:
+        raise error("vdot() and inner() are traced for tensors with one axis; write '@' or sum()")
+    return _dot(a, b)
+
+
+@named("vecdot")
+def _vecdot(input: Any, other: Any, *, dim: int = -1, axis: int = -1) -> Any:
+    graph = graph_of(input, other)
+    a, b = operand(graph, input), operand(graph, other)
+    reduced = _any if a.element_type() == b.element_type() == BOOL else _sum
+    return reduced(a * b, dim if axis == -1 else axis)
 
 
 @named("matmul", "mm", "mv")
-def _matmul(input: Any, other: Any, **_: Any) -> Any:
+def _matmul(input: Any, other: Any) -> Any:
     graph = graph_of(input, other)
     a, b = operand(graph, input), operand(graph, other)
     if not isinstance(a, Array) or not isinstance(b, Array):
         raise error("'@' takes two tensors, but an operand is one value; write '*'")
-    if a.ndim == b.ndim == 1:
-        return _dot(a, b)
     if b.ndim == 1:
-        return _sum(a * b, -1)
+        return _vecdot(a, b)
     if a.ndim == 1:
-        return _sum(a[:, None] * b, -2)
-    return _sum(a[..., :, None] * b[..., None, :, :], -2)
+        return _vecdot(a[:, None], b, dim=-2)
+    return _vecdot(a[..., :, None], b[..., None, :, :], dim=-2)
 
 
 @named("isin")
-def _isin(elements: Any, test_elements: Any, **_: Any) -> Any:
+def _isin(
+    elements: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False
+) -> Any:
     graph = graph_of(elements, test_elements)
     if isinstance(test_elements, (tuple, list)):
         result: Any = Value(graph.false)
         for each in test_elements:
             result = result | (elements == each)
-        return result
-    tests = operand(graph, test_elements)
-    return _any(operand(graph, elements)[..., None] == tests.reshape(-1), -1)
+    else:
+        tests = operand(graph, test_elements)
+        result = _any(operand(graph, elements)[..., None] == tests.reshape(-1), -1)
+    return TABLE["logical_not"](result) if invert else result
 
 
-@named("bucketize", "digitize")
-def _bucketize(input: Any, boundaries: Any, *, right: bool = False, **_: Any) -> Any:
-    """How many of the sorted boundaries are below each element."""
+@named("bucketize")
+def _bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Any:
+    """How many of the ascending boundaries are below each element; if `right`, or equal to it."""
     graph = graph_of(input, boundaries)
     x, bounds = operand(graph, input), operand(graph, boundaries)
+    if bounds.ndim != 1:
+        raise error(f"the boundaries have {bounds.ndim} axes, they must have one; index them first")
     x = x[..., None]
     return _sum(bounds <= x if right else bounds < x, -1)
 
 
+@named("digitize")
+def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """NumPy's: `right` says that an interval contains its right end, so it counts fewer."""
+    return _bucketize(x, bins, right=not right)
+
+
 @named("searchsorted")
 def _searchsorted(
-    sorted_sequence: Any, input: Any, *, right: bool = False, side: str | None = None, **_: Any
+    sorted_sequence: Any, input: Any, side: str | None = None, *, right: bool = False
 ) -> Any:
     return _bucketize(input, sorted_sequence, right=right or side == "right")
 
@@ -157,26 +247,44 @@ def _getitem(input: Any, index: Any) -> Any:
     return operand(graph_of(input, *indices), input)[index]
 
 
+@named("select")
+def _select(input: Any, dim: Any = None, index: Any = None) -> Any:
+    """PyTorch's `t.select(dim, index)`."""
+    if not isinstance(input, Array) or not isinstance(dim, int):
+        raise error("this select() cannot be traced; write where(condition, x, y)")
+    return input[(slice(None),) * (dim % input.ndim) + (index,)]
+
+
 @named("index_select", "take")
 def _index_select(input: Any, *args: Any, **named: Any) -> Any:
     raise error("this way to read a tensor cannot be traced; index it, as in t[i]")
 
 
 @named("embedding")
-def _embedding(input: Any, weight: Any, *_: Any, **__: Any) -> Any:
+def _embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: Any = None,
+    max_norm: Any = None,
+    norm_type: Any = 2.0,
+    scale_grad_by_freq: Any = False,
+    sparse: Any = False,
+) -> Any:
+    if max_norm is not None:
+        raise error("embedding() with max_norm cannot be traced; scale the table outside")
     return _getitem(weight, input)
 
 
 @named("unsqueeze", "expand_dims")
-def _unsqueeze(input: Any, dim: Any = 0, **named: Any) -> Any:
-    dim = named.get("axis", dim)
+def _unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    dim = axis if dim is None else dim
     at = dim % (input.ndim + 1)
     return input[(slice(None),) * at + (None,)] if input.ndim else input[None]
 
 
 @named("squeeze")
-def _squeeze(input: Any, dim: Any = None, **named: Any) -> Any:
-    dim = named.get("axis", dim)
+def _squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+    dim = axis if dim is None else dim
     if not isinstance(input, Array):
         return input
     if dim is None:
@@ -212,21 +320,24 @@ def _t(input: Any) -> Any:
 
 
 @named("permute")
-def _permute(input: Any, *dims: Any, **named: Any) -> Any:
-    order = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
-    return input.transposed(tuple(axis % input.ndim for axis in order or named["dims"]))
+def _permute(input: Any, *order: Any, dims: Any = None, axes: Any = None) -> Any:
+    if not order:
+        order = dims if axes is None else axes
+    elif len(order) == 1 and not isinstance(order[0], int):
+        order = order[0]
+    return input.transposed(tuple(axis % input.ndim for axis in order))
 
 
 @named("flip")
-def _flip(input: Any, dims: Any = None, **named: Any) -> Any:
-    axes = _axes(input, named.get("axis", dims))
+def _flip(input: Any, dims: Any = None, *, axis: Any = None) -> Any:
+    axes = _axes(input, dims if axis is None else axis)
     return input[
         tuple(slice(None, None, -1) if axis in axes else slice(None) for axis in range(input.ndim))
     ]
 
 
 @named("reshape", "view", "flatten", "ravel", "view_as", "squeeze_")
-def _reshape(input: Any, *shape: Any, **_: Any) -> Any:
+def _reshape(input: Any, *shape: Any) -> Any:
     if not isinstance(input, Traced):
         raise error("a traced value cannot be part of a shape; reshape the tensor outside")
     sizes = shape[0] if shape and isinstance(shape[0], (tuple, list)) else shape

@@ -34,8 +34,8 @@ def converted(input: Any, dtype: Any) -> Any:
 
 
 @named("to", "type", "astype", "asarray", "array", "as_tensor", "tensor", "_to_copy")
-def _to(input: Any, dtype: Any = None, *rest: Any, **named: Any) -> Any:
-    for each in (dtype, *rest, named.get("dtype")):
+def _to(input: Any, dtype: Any = None, *rest: Any) -> Any:
+    for each in (dtype, *rest):
         if isinstance(each, Traced):
             return converted(input, each.dtype)
         if each is None or isinstance(each, bool) or "device" in type(each).__name__:
@@ -58,7 +58,7 @@ def _result_type(*inputs: Any) -> Any:
 
 
 for _name in ("int", "long", "float", "half", "bfloat16", "bool", "double"):
-    TABLE[_name] = lambda input, _type=_name, **_: converted(input, _type)
+    TABLE[_name] = lambda input, _type=_name: converted(input, _type)
 ALIASES["int32"], ALIASES["int64"], ALIASES["float32"] = "int", "int", "float"
 
 
@@ -80,8 +80,10 @@ def _full(input: Any, value: Any, dtype: Any = None) -> Any:
 
 
 def _filled(value: float) -> Callable[..., Any]:
-    def function(input: Any, *args: Any, dtype: Any = None, size: Any = (), **_: Any) -> Any:
-        if any(args) or size:
+    def function(
+        input: Any, *args: Any, dtype: Any = None, size: Any = (), shape: Any = None
+    ) -> Any:
+        if any(args) or size or shape:
             raise error("a tensor with axes cannot be made from a traced value; make it outside")
         return _full(input, value, dtype)
 
@@ -93,15 +95,17 @@ for _name, _value in (("zeros", 0), ("ones", 1)):
 
 
 @named("full_like")
-def _full_like(input: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+def _full_like(input: Any, fill_value: Any, dtype: Any = None, shape: Any = None) -> Any:
+    if shape:
+        raise error("a tensor with axes cannot be made from a traced value; make it outside")
     return _full(input, fill_value, dtype)
 
 
 @named("new_full")
-def _new_full(input: Any, size: Any, fill_value: Any, dtype: Any = None, **_: Any) -> Any:
+def _new_full(input: Any, size: Any, fill_value: Any, dtype: Any = None) -> Any:
     return _filled(fill_value)(input, size, dtype=dtype)
 
 
 @named("new_tensor")
-def _new_tensor(input: Any, data: Any, dtype: Any = None, **_: Any) -> Any:
+def _new_tensor(input: Any, data: Any, dtype: Any = None) -> Any:
     return _to(operand(graph_of(input), data), dtype)

@@ -33,6 +33,9 @@ def is_traced(value: Any) -> bool:
 def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
     """Calls `function`, or for traced arguments the function `name` of the table."""
 
+    is_lax = ".lax" in str(getattr(function, "__module__", ""))
+    own = f"lax.{name}" if is_lax else name
+
     @functools.wraps(function, updated=())
     def chosen(*args: Any, **kwargs: Any) -> Any:
         if any(map(is_traced, args)) or any(map(is_traced, kwargs.values())):
@@ -41,7 +44,8 @@ def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
             if framework == "math." and (find(name) is None or len(args) != 1):
                 args = tuple(map(_as_known, args))
                 return function(*args, **kwargs)
-            result = call(name, args, kwargs, framework)
+            chosen_name = own if find(own) is not None else name
+            result = call(chosen_name, args, kwargs, framework)
             if framework == "math." and name in ("floor", "ceil", "trunc"):
                 return TABLE["int"](result)
             return result

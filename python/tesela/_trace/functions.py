@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from . import bits
 from .error import error
-from .graph import F32, I32, Graph, Node, number_of
+from .graph import BOOL, F32, I32, Graph, Node, number_of
 from .value import ALIASES, TABLE, Array, Traced, Value, operand
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -104,13 +104,13 @@ def elementwise(function: Callable[..., Node], *names: str, operands: int) -> No
     """Registers `function(graph, *nodes)` under `names`."""
     if operands == 1:
 
-        def unary(input: Any, **_: Any) -> Any:
+        def unary(input: Any) -> Any:
             return apply(function, input)
 
         named(*names)(unary)
     else:
 
-        def binary(input: Any, other: Any, **_: Any) -> Any:
+        def binary(input: Any, other: Any) -> Any:
             return apply(function, input, other)
 
         named(*names)(binary)
@@ -123,8 +123,23 @@ def f32(graph: Graph, value: float) -> Node:
 # Arithmetic
 
 
-def _op(op: str) -> Callable[..., Node]:
-    return lambda graph, a, b: graph.arithmetic(op, a, b)
+def _plus(graph: Graph, a: Node, b: Node) -> Node:
+    """The sum. That of two conditions is a condition, as in the frameworks."""
+    if a.type == b.type == BOOL:
+        return graph.either(a, b)
+    return graph.arithmetic("+", a, b)
+
+
+def _times(graph: Graph, a: Node, b: Node) -> Node:
+    if a.type == b.type == BOOL:
+        return graph.both(a, b)
+    return graph.arithmetic("*", a, b)
+
+
+def _minus(graph: Graph, a: Node, b: Node) -> Node:
+    if a.type == b.type == BOOL:
+        raise error("a condition was subtracted from a condition; write a ^ b, or a & ~b")
+    return graph.arithmetic("-", a, b)
 
 
 def _floor_divide(graph: Graph, a: Node, b: Node) -> Node:
@@ -142,7 +157,7 @@ def _remainder(graph: Graph, a: Node, b: Node) -> Node:
     return graph.arithmetic("-", a, graph.arithmetic("*", _floor_divide(graph, a, b), b))
 
 
-def _truncated(graph: Graph, a: Node, b: Node) -> Node:
+def truncated(graph: Graph, a: Node, b: Node) -> Node:
     """The quotient, rounded towards zero."""
     a, b = graph.number(a), graph.number(b)
     if not a.type == b.type == I32:
@@ -155,7 +170,7 @@ def _truncated(graph: Graph, a: Node, b: Node) -> Node:
 
 def _fmod(graph: Graph, a: Node, b: Node) -> Node:
     """The remainder with the dividend's sign."""
-    return graph.arithmetic("-", a, graph.arithmetic("*", _truncated(graph, a, b), b))
+    return graph.arithmetic("-", a, graph.arithmetic("*", truncated(graph, a, b), b))
 
 
 def _trunc(graph: Graph, a: Node) -> Node:
@@ -237,10 +252,15 @@ def _sign(graph: Graph, a: Node) -> Node:
     return graph.floating(sign) if a.type == F32 else sign
 
 
-elementwise(_op("*"), "mul", "multiply", "rmul", operands=2)
+elementwise(_times, "mul", "multiply", "rmul", operands=2)
 elementwise(_remainder, "remainder", "mod", operands=2)
 elementwise(_fmod, "fmod", "rem", operands=2)
-elementwise(_power, "pow", "power", "float_power", operands=2)
+elementwise(_power, "pow", "power", operands=2)
+elementwise(
+    lambda graph, a, b: _power(graph, graph.floating(a), graph.floating(b)),
+    "float_power",
+    operands=2,
+)
 elementwise(lambda graph, a: graph.negative(a), "neg", "negative", operands=1)
 elementwise(lambda graph, a: graph.number(a), "positive", "pos", operands=1)
 elementwise(lambda graph, a: graph.absolute(a), "abs", "absolute", "fabs", operands=1)
@@ -252,28 +272,28 @@ elementwise(lambda graph, a: graph.arithmetic("*", a, a), "square", operands=1)
 elementwise(lambda graph, a: graph.quotient(f32(graph, 1), a), "reciprocal", operands=1)
 
 
-def _times(value: Any, factor: Any) -> Any:
+def _scaled(value: Any, factor: Any) -> Any:
     return value if isinstance(factor, int) and factor == 1 else value * factor
 
 
 @named("add", "radd", "iadd")
-def _add(input: Any, other: Any, *, alpha: Any = 1, **_: Any) -> Any:
-    return apply(_op("+"), input, _times(other, alpha))
+def _add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return apply(_plus, input, _scaled(other, alpha))
 
 
 @named("sub", "subtract", "isub")
-def _subtract(input: Any, other: Any, *, alpha: Any = 1, **_: Any) -> Any:
-    return apply(_op("-"), input, _times(other, alpha))
+def _subtract(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return apply(_minus, input, _scaled(other, alpha))
 
 
 @named("rsub")
-def _rsub(input: Any, other: Any, **_: Any) -> Any:
-    return apply(_op("-"), other, input)
+def _rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return _subtract(other, input, alpha=alpha)
 
 
 @named("div", "divide", "true_divide", "truediv")
-def _divide(input: Any, other: Any, *, rounding_mode: str | None = None, **_: Any) -> Any:
-    by_mode = {None: Graph.quotient, "floor": _floor_divide, "trunc": _truncated}
+def _divide(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+    by_mode = {None: Graph.quotient, "floor": _floor_divide, "trunc": truncated}
     return apply(by_mode[rounding_mode], input, other)
 
 
@@ -301,7 +321,7 @@ def _rpow(input: Any, other: Any) -> Any:
 
 
 @named("round", "rint", "around")
-def _rounded(input: Any, decimals: int = 0, **_: Any) -> Any:
+def _rounded(input: Any, decimals: int = 0) -> Any:
     if decimals:
         raise error("round() to decimals cannot be traced; scale the value instead")
     return apply(_round, input)
@@ -355,9 +375,11 @@ elementwise(lambda graph, a: graph.compare("==", a, f32(graph, -math.inf)), "isn
 elementwise(lambda graph, a: graph.compare("==", a, f32(graph, math.inf)), "isposinf", operands=1)
 
 
-@named("where", "select")
-def _where(condition: Any, input: Any = None, other: Any = None, **named: Any) -> Any:
-    input, other = named.get("x", input), named.get("y", other)
+@named("where")
+def _where(
+    condition: Any, input: Any = None, other: Any = None, *, x: Any = None, y: Any = None
+) -> Any:
+    input, other = input if x is None else x, other if y is None else y
     if input is None or other is None:
         raise error("where() with a condition only gives indices, which cannot be traced")
     if not isinstance(condition, Traced):
@@ -374,7 +396,12 @@ def _masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 def _extreme(name: str) -> Callable[..., Node]:
-    return lambda graph, a, b: graph.extreme(name, a, b)
+    def function(graph: Graph, a: Node, b: Node) -> Node:
+        if a.type == b.type == BOOL:
+            return graph.both(a, b) if name == "min" else graph.either(a, b)
+        return graph.extreme(name, a, b)
+
+    return function
 
 
 elementwise(_extreme("min"), "minimum", "fmin", operands=2)
@@ -418,8 +445,10 @@ def _extreme_of(name: str, input: Any, other: Any, named: dict[str, Any]) -> Any
 
 
 @named("clamp", "clip")
-def _clamp(input: Any, min: Any = None, max: Any = None, **named: Any) -> Any:
-    low, high = named.get("a_min", min), named.get("a_max", max)
+def _clamp(
+    input: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None
+) -> Any:
+    low, high = min if a_min is None else a_min, max if a_max is None else a_max
     if low is not None and high is not None:
         return apply(_clamped, input, low, high)
     if low is not None:
@@ -447,6 +476,8 @@ def _clamp_max(input: Any, max: Any) -> Any:
 
 @named("nan_to_num")
 def _nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    if isinstance(nan, bool):  # NumPy's second argument is whether to copy
+        nan = 0.0
     most = 3.4028234663852886e38
     posinf = most if posinf is None else posinf
     neginf = -most if neginf is None else neginf

@@ -30,6 +30,8 @@ class Replay:
         self._given: list[Answer] = []
         self._known: dict[int, bool] = {}
         self._ways = 0
+        #: Whether one run returned a condition and another a number.
+        self.is_mixed = False
 
     def decide(self, question: Node) -> bool:
         """The answer to a question in this run."""
@@ -72,6 +74,7 @@ class Replay:
                 break
             following[-1] = (following[-1][0], False)
             self._planned = following
+        self.is_mixed = len({node.type == BOOL for _, node in leaves}) > 1
         if len(leaves) == 1:
             return leaves[0][1]
         return self._folded(leaves, 0)

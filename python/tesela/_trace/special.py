@@ -100,13 +100,13 @@ elementwise(_erf, "erf", operands=1)
 
 
 @named("sinh")
-def _sinh(input: Any, **_: Any) -> Any:
+def _sinh(input: Any) -> Any:
     exp = TABLE["exp"]
     return (exp(input) - exp(-input)) * 0.5
 
 
 @named("cosh")
-def _cosh(input: Any, **_: Any) -> Any:
+def _cosh(input: Any) -> Any:
     exp = TABLE["exp"]
     return (exp(input) + exp(-input)) * 0.5
 

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from tesela._errors import InvalidArgumentError
 
-from . import arrays, bits, conversions, special, state  # noqa: F401 - they register functions
+from . import arrays, bits, conversions, lax, special, state  # noqa: F401 - they register functions
 from .capture import Rewriter
 from .equalities import simplified
 from .error import TraceError, error, error_of_definition, error_of_exception
@@ -172,7 +172,14 @@ class Tracer:
                 args = [self._index(name) for name in signature]
                 named = {}
             self._replay = Replay(self.graph)
-            return self._replay.result(lambda: self._once(function, traced, args, named))
+            node = self._replay.result(lambda: self._once(function, traced, args, named))
+            if self._replay.is_mixed:
+                raise error_of_definition(
+                    "the function returns a condition on one path and a number on another; write "
+                    "True and False for a mask, and numbers for a score",
+                    function,
+                )
+            return node
         finally:
             self._replay = None
             state.exchange(before)

@@ -47,7 +47,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
             + "; write it with operators, where, minimum, maximum, clamp, abs, floor, exp, log, "
             "sqrt, tanh, sin and cos"
         )
-    kwargs.pop("out", None)
+    _leave_out(name, args, kwargs, framework)
     try:
         return function(*args, **kwargs)
     except TypeError as wrong:
@@ -56,6 +56,28 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
         raise error(
             f"'{framework}{name}' was called in a way that cannot be traced: {wrong}"
         ) from None
+
+
+#: Keywords that say how a framework computes or stores a result, and not what it is.
+_WITHOUT_EFFECT: Final = frozenset(
+    "order casting subok copy device non_blocking memory_format layout pin_memory requires_grad "
+    "assume_unique kind method inplace precision promote_integers out_int32".split()
+)
+
+
+def _leave_out(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: str) -> None:
+    """Removes the keywords that have no effect on a traced value."""
+    for each in _WITHOUT_EFFECT & kwargs.keys():
+        del kwargs[each]
+    if kwargs.get("where") is True:
+        del kwargs["where"]
+    out = kwargs.pop("out", None)
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if out is not None and not (args and out is args[0]):  # NumPy's `a += b` has out=(a,)
+        raise error(
+            f"the result of '{framework}{name}' cannot be written to a tensor; leave 'out' out, "
+            "and use what the function returns"
+        )
 
 
 class Traced:
