@@ -311,6 +311,41 @@ class Captures(unittest.TestCase):
         self.assertEqual(trace(config)[1]["double"], 10)
         self.assertEqual(trace(config.near)[1], {"double": 10})
 
+    def test_attributes_of_classes(self) -> None:
+        class Config:
+            window = 3
+
+            @classmethod
+            def near(cls, q: Any, k: Any) -> Any:
+                return q - k < cls.window
+
+            @staticmethod
+            def far(q: Any, k: Any) -> Any:
+                return q - k > -Config.window
+
+            def __init__(self, x: Any) -> None:
+                self.x = x
+
+        def mask(q: Any, k: Any) -> Any:
+            made = Config(k)
+            assert isinstance(made, Config) and issubclass(Config, object)
+            return Config.near(q, k) & Config.far(q, k) & (made.x > Config.window)
+
+        text, values = trace(mask)
+        self.assertIn("mask = x0 < window && x0 > -window && k > window", text)
+        self.assertEqual(values, {"window": 3})
+        Config.window = 11
+        self.assertEqual(trace(mask)[1], {"window": 11})
+
+    def test_attributes_of_functions(self) -> None:
+        def near(q: Any, k: Any) -> Any:
+            return q - k < near.width  # type: ignore[attr-defined]
+
+        near.width = 3  # type: ignore[attr-defined]
+        self.assertEqual(trace(near)[1], {"width": 3})
+        near.width = 4  # type: ignore[attr-defined]
+        self.assertEqual(trace(near)[1], {"width": 4})
+
     def test_partial(self) -> None:
         function = functools.partial(lambda w, q, k, d: (q - k < w) & (q > d), 4, d=2)
         text, values = trace(function)

@@ -1,6 +1,6 @@
 # Part of Tesela, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-# ruff: noqa: A002 - arguments have the names that the frameworks use
+# ruff: noqa: A001, A002 - arguments have the names that the frameworks use
 """Functions of whole axes: reductions (reductions of the language, too), and orders of axes."""
 
 from __future__ import annotations
@@ -379,10 +379,8 @@ def _expand(input: Any, *sizes: Any, shape: Any = None, size: Any = None) -> Any
     zero = graph.constant(0)
 
     def element(indices: tuple[Node, ...]) -> Node:
-        if not isinstance(array, Array):
-            return array.node
-        kept = range(added, len(indices))
-        node: Node = array.element(tuple(zero if i in ones else indices[i] for i in kept))
+        kept = tuple(zero if i in ones else indices[i] for i in range(added, len(indices)))
+        node: Node = array.element(kept) if isinstance(array, Array) else array.node
         return node
 
     return Array(graph, tuple(nodes), element)

@@ -62,6 +62,8 @@ class Rewriter:
         if kind is types.ModuleType:
             left = frameworks.module_for(value)
             return self._recorder(value, path) if left is None else left
+        if isinstance(value, type) and frameworks.has_live_attributes(value):
+            return self._recorder(value, path)
         if kind is types.BuiltinFunctionType or isinstance(value, type):
             return self._built_in(value, path)
         if is_tensor(value):
@@ -183,6 +185,9 @@ class Rewriter:
                 name = code.co_freevars[i]
                 closure[i].cell_contents = self.wrapped(value, (*path, Cell(i)), name)
         self._defaults(function, new, path)
+        for name, value in vars(function).items():
+            if not name.startswith("_"):
+                setattr(new, name, self.wrapped(value, (*path, attribute(name)), name))
         return new
 
     def global_name(self, function: types.FunctionType, path: Path, name: str) -> Any:
@@ -209,7 +214,7 @@ class Rewriter:
 
 
 class Recorder:
-    """A user's object or module. Its attributes are wrapped when they are read."""
+    """A user's object, class or module. Its attributes are wrapped when they are read."""
 
     __slots__ = ("_known", "_path", "_rewriter", "_value")
 
@@ -241,6 +246,9 @@ class Recorder:
         return self._value
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self._value, type):
+            self._rewriter._registry.require(self._path, self._value)
+            return self._value(*args, **kwargs)
         name = "forward" if frameworks.is_module_of_torch(self._value) else "__call__"
         return self.__getattr__(name)(*args, **kwargs)
 

@@ -10,13 +10,14 @@ replacements, which check whether an argument is a traced value.
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import types
 from collections.abc import Callable
 from typing import Any, Final
 
 from . import state
-from .error import is_library
+from .error import TraceError, is_library
 from .graph import F32
 from .value import TABLE, Traced, Value, call, find
 
@@ -32,26 +33,34 @@ def is_traced(value: Any) -> bool:
 
 def _instead(function: Any, name: str, framework: str) -> Callable[..., Any]:
     """Calls `function`, or for traced arguments the function `name` of the table."""
-
-    is_lax = ".lax" in str(getattr(function, "__module__", ""))
-    own = f"lax.{name}" if is_lax else name
+    if framework == "math.":
+        own = f"math.{name}" if find(f"math.{name}") is not None else name
+    else:
+        own = f"lax.{name}" if ".lax" in str(getattr(function, "__module__", "")) else name
 
     @functools.wraps(function, updated=())
     def chosen(*args: Any, **kwargs: Any) -> Any:
         if any(map(is_traced, args)) or any(map(is_traced, kwargs.values())):
             if framework.startswith("jax") and name == "gelu":
                 kwargs.setdefault("approximate", True)
-            if framework == "math." and (find(name) is None or len(args) != 1):
-                args = tuple(map(_as_known, args))
-                return function(*args, **kwargs)
-            chosen_name = own if find(own) is not None else name
-            result = call(chosen_name, args, kwargs, framework)
+            if framework == "math." and find(own) is None:
+                return _of_known(function, args, kwargs)
+            result = call(own if find(own) is not None else name, args, kwargs, framework)
             if framework == "math." and name in ("floor", "ceil", "trunc"):
                 return TABLE["int"](result)
             return result
         return function(*args, **kwargs)
 
     return chosen
+
+
+def _of_known(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of `math` that the language has not, of captured numbers' present values."""
+    try:
+        return function(*map(_as_known, args), **kwargs)
+    except TraceError:
+        call(function.__name__, args, kwargs, "math.")  # raises the error
+        raise
 
 
 def _as_known(value: Any) -> Any:
@@ -128,6 +137,16 @@ def autograd_function(owner: Any) -> Any:
     return owner if owner.setup_context is not base.setup_context else None  # type: ignore[attr-defined]
 
 
+def has_live_attributes(kind: type) -> bool:
+    """Whether a class is the user's, so that its attributes may change between two calls."""
+    bases: tuple[type, ...] = (BaseException, enum.Enum)
+    torch = state.framework("torch")
+    if torch is not None:
+        bases += (torch.autograd.Function,)
+    module = kind.__module__
+    return not (is_library(module) or module.startswith("tesela") or issubclass(kind, bases))
+
+
 def python_number(value: Any) -> bool | int | float | None:
     """The value of a NumPy scalar, or of a subclass of int or float; None for anything else."""
     if isinstance(value, (bool, int, float)):
@@ -183,11 +202,23 @@ def _is_instance(value: Any, classes: Any) -> bool:
     kind: Any = classes
     if isinstance(classes, types.FunctionType):
         kind = _CLASSES[classes]
+    kind = _original(kind)
     if isinstance(value, Traced):
         if isinstance(value, Value) and value.node.op == "scalar":
             return issubclass(float if value.node.type == F32 else int, kind)
         return isinstance(value, kind) or kind.__name__ in ("Tensor", "ndarray", "Array")
-    return isinstance(getattr(type(value), "original", lambda x: x)(value), kind)
+    return isinstance(_original(value), kind)
+
+
+def _original(value: Any) -> Any:
+    """What a captured object or class stands for."""
+    return getattr(type(value), "original", lambda x: x)(value)
+
+
+def _is_subclass(value: Any, classes: Any) -> bool:
+    if isinstance(classes, tuple):
+        return any(_is_subclass(value, each) for each in classes)
+    return issubclass(_original(value), _CLASSES.get(classes, _original(classes)))
 
 
 _BUILTINS_INSTEAD: Final[dict[Any, Any]] = {
@@ -201,6 +232,7 @@ BUILTINS: Final[dict[str, Any]] = {
     "min": _BUILTINS_INSTEAD[builtins.min],
     "max": _BUILTINS_INSTEAD[builtins.max],
     "isinstance": _is_instance,
+    "issubclass": _is_subclass,
     "int": _conversion(int),
     "float": _conversion(float),
     "bool": _conversion(bool),

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from . import bits
 from .error import error
 from .graph import BOOL, F32, I32, Graph, Node, number_of
+from .slices import is_natural
 from .value import ALIASES, TABLE, Array, Traced, Value, operand
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -225,7 +226,29 @@ def _power(graph: Graph, a: Node, b: Node) -> Node:
             "a traced integer cannot have a traced integer as its exponent; write "
             "torch.exp(y * torch.log(x)), or read the powers from a table"
         )
+    if a.type == I32 and is_natural(a):
+        return _exponential(graph, a, b)
+    return _signed_power(graph, a, b)
+
+
+def _exponential(graph: Graph, a: Node, b: Node) -> Node:
     return graph.call("exp", graph.arithmetic("*", b, graph.call("log", a)))
+
+
+def _signed_power(graph: Graph, a: Node, b: Node) -> Node:
+    """A base below 0 has powers with whole exponents. Each base has the power 1 with 0."""
+    zero, two = f32(graph, 0), f32(graph, 2)
+    size = _exponential(graph, graph.absolute(a), b)
+    if b.type == I32:
+        is_odd = graph.compare("!=", graph.arithmetic("%", b, graph.constant(2)), graph.constant(0))
+        signed = graph.select(is_odd, graph.negative(size), size)
+    else:
+        is_odd = graph.compare("!=", _remainder(graph, b, two), zero)
+        is_whole = graph.compare("==", graph.call("floor", b), b)
+        signed = graph.select(is_odd, graph.negative(size), size)
+        signed = graph.select(is_whole, signed, f32(graph, math.nan))
+    power = graph.select(graph.compare("<", a, zero), signed, size)
+    return graph.select(graph.compare("==", b, graph.constant(0)), f32(graph, 1), power)
 
 
 def _product(graph: Graph, a: Node, count: int) -> Node:

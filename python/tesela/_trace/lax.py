@@ -24,7 +24,7 @@ def _min(x: Any, y: Any) -> Any:
 
 
 @named("lax.clamp")
-def _clamp(min: Any, x: Any, max: Any) -> Any:  # noqa: A001
+def _clamp(min: Any, x: Any, max: Any) -> Any:
     return TABLE["clamp"](x, min, max)
 
 

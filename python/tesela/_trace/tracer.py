@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from tesela._errors import InvalidArgumentError
 
-from . import arrays, bits, conversions, lax, special, state  # noqa: F401 - they register functions
+from . import arrays, bits, conversions, lax, mathematics, special, state  # noqa: F401 - they register functions
 from .capture import Rewriter
 from .equalities import simplified
 from .error import TraceError, error, error_of_definition, error_of_exception

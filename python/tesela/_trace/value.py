@@ -43,7 +43,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
         near = get_close_matches(name.strip("_"), [*TABLE, *ALIASES], 1, 0.8)
         raise error(
             f"the function '{framework}{name}' cannot be traced"
-            + (f"; did you mean '{near[0]}'?" if near else "")
+            + (f"; did you mean '{near[0]}'?" if near and framework != "math." else "")
             + "; write it with operators, where, minimum, maximum, clamp, abs, floor, exp, log, "
             "sqrt, tanh, sin and cos"
         )
@@ -60,8 +60,11 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
 
 #: Keywords that say how a framework computes or stores a result, and not what it is.
 _WITHOUT_EFFECT: Final = frozenset(
-    "order casting subok copy device non_blocking memory_format layout pin_memory requires_grad "
-    "assume_unique kind method inplace precision promote_integers out_int32".split()
+    (
+        *("assume_unique", "casting", "copy", "device", "inplace", "kind", "layout"),
+        *("memory_format", "method", "non_blocking", "order", "out_int32", "pin_memory"),
+        *("precision", "promote_integers", "requires_grad", "subok"),
+    )
 )
 
 
