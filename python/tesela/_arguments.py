@@ -48,6 +48,16 @@ def switch(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def without_memory(tensor: Any) -> str | None:
+    """What is said about a tensor of PyTorch whose elements have no place in memory, or None."""
+    if getattr(tensor, "is_meta", False):
+        return "is on the device 'meta', where tensors have no memory: move it to q's device"
+    layout = str(getattr(tensor, "layout", "torch.strided"))
+    if layout != "torch.strided" and layout.startswith("torch."):
+        return f"has the layout {layout}, it must be dense: write to_dense()"
+    return None
+
+
 def tensor_shape(name: str, tensor: Any, of: str) -> tuple[int, ...]:
     """The shape of a tensor in memory. ``of``: the axes that it should have."""
     shape = getattr(tensor, "shape", None)

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, Literal
 
+from tesela._arguments import without_memory
 from tesela._dropout import probability_of
 from tesela._errors import InvalidArgumentError
 from tesela._variant import Variant, as_variant
@@ -151,6 +153,10 @@ def attention(
         return function(q, k, v, variant, scale, return_lse, layout == "bshd", out, parameters)
     except InvalidArgumentError as error:
         _explain_missing(as_variant(variant), error)
+        _explain_types(q, k, v, error)
+        raise
+    except (RuntimeError, BufferError) as error:
+        _explain_memory({**as_variant(variant).bound, **parameters}, error)
         raise
 
 
@@ -166,3 +172,24 @@ def _explain_missing(variant: Variant, error: InvalidArgumentError) -> None:
                 f"{each.name}=... in a call is the call's own argument: give the value by "
                 f"tesela.variant(text, {each.name}=...), or rename the parameter"
             ) from error
+
+
+def _explain_types(q: Any, k: Any, v: Any, error: InvalidArgumentError) -> None:
+    """Raises another error if a kernel of q's type got k or v in another type."""
+    if "the kernel was compiled for" not in str(error):
+        return
+    types = [str(each.dtype).rpartition(".")[2] for each in (q, k, v)]
+    for name, own in zip("kv", types[1:], strict=True):
+        if own != types[0]:
+            raise InvalidArgumentError(
+                f"q's elements are {types[0]}, k's are {types[1]} and v's are {types[2]}, they "
+                f"must have one type: convert {name} to {types[0]}"
+            ) from error
+
+
+def _explain_memory(values: Mapping[str, Any], error: Exception) -> None:
+    """Raises another error if PyTorch has no memory for a captured tensor."""
+    for name, value in values.items():
+        missing = without_memory(value)
+        if missing is not None:
+            raise InvalidArgumentError(f"the tensor '{name}' {missing}") from error

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from tesela import _native
+from tesela._arguments import MOST_LENGTH, whole
 from tesela._contexts import HOST, context
 from tesela._devices import devices
 from tesela._errors import Error, InvalidArgumentError, NotFoundError
@@ -160,7 +161,7 @@ class Variant:
         """The parameters that the text declares, in its order."""
         return self._program.parameters
 
-    def bind(self, **values: Any) -> Variant:
+    def bind(self, /, **values: Any) -> Variant:
         """The same variant with these values for parameters. A call may still replace them.
 
         Both variants share their kernels.
@@ -172,6 +173,7 @@ class Variant:
 
     def explain(
         self,
+        /,
         *,
         length: int,
         kv_length: int | None = None,
@@ -204,6 +206,9 @@ class Variant:
         """
         from tesela._prepare import extents, input_type
 
+        length = whole("length", length, 0, MOST_LENGTH, "pass the number of queries")
+        if kv_length is not None:
+            kv_length = whole("kv_length", kv_length, 0, MOST_LENGTH, "pass the number of keys")
         values, constants = self._arguments(parameters)
         e = extents(
             self,
@@ -268,6 +273,13 @@ class Variant:
         found = self._program.kernels.get(key)
         if found is not None:
             return found
+        given = {name for name, _ in constants}
+        for each in self.parameters:
+            if each.constant and each.default is None and each.name not in given:
+                raise InvalidArgumentError(
+                    f"the constant '{each.name}' of the variant '{self.name}' has no value: pass "
+                    f"{each.name}=... in the call, or to tesela.variant"
+                )
         made = _native.Kernel(
             context(device),
             self._program.native,

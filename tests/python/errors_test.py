@@ -33,7 +33,10 @@ STARTS = np.array([0, 8, 9], np.int32)
         ({"k": K[..., :32]}, "k has the head dimension extent 32, the kernel has 64"),
         ({"v": K[:, :, :8]}, "v has the length extent 8, k has 9"),
         ({"q": Q.astype(np.float64)}, "q's elements are float64"),
-        ({"v": K.astype(np.float16)}, r"v is f16\[.*compiled for f32"),
+        (
+            {"v": K.astype(np.float16)},
+            "q's elements are float32, k's are float32 and v's are float16",
+        ),
         ({"k": K.astype(">f4")}, "k's elements are >f4 in the other order of bytes"),
         ({"k": K.astype(np.int64)}, "k.*i64, which only captured tensors may have"),
         ({"q": Q[..., ::2], "k": K[..., :32], "v": K[..., :32]}, "q's last stride is 2"),
@@ -70,6 +73,12 @@ STARTS = np.array([0, 8, 9], np.int32)
             r"'slope' is f32\[3\], its extent of axis 0 must be H = 4",
         ),
         ({"variant": "attention x(w: i32) { mask = q < w }"}, "'w' is missing and has no default"),
+        (
+            {"variant": "attention x(const w: i32) { mask = q < w }"},
+            r"the constant 'w' of the variant 'x' has no value: pass w=\.\.\. in the call",
+        ),
+        ({"variant": max}, "the names of the arguments of 'max' are not known; write a function"),
+        ({"variant": lambda *a: a[0] >= a[1]}, r"only arguments are '\*a'.*as in def mask\(q, k\)"),
     ],
 )
 def test_mistakes(arguments: dict[str, Any], sentence: str) -> None:
@@ -183,3 +192,34 @@ except tesela.Error:
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert (ran.stdout, ran.stderr) == (b"", b"")
+
+
+def test_tensors_without_memory() -> None:
+    """A captured tensor of PyTorch on the device 'meta', or a sparse one, is named."""
+    q = torch.zeros(1, 1, 8, 16)
+    text = "attention x(t: f32[Sq]) { score = s + t[q] }"
+    for t, sentence in (
+        (torch.zeros(8, device="meta"), "the tensor 't' is on the device 'meta'"),
+        (torch.zeros(8).to_sparse(), "the tensor 't' has the layout torch.sparse_coo.*to_dense"),
+    ):
+        with pytest.raises(tesela.InvalidArgumentError, match=sentence):
+            tesela.attention(q, q, q, text, t=t)
+        with pytest.raises(tesela.InvalidVariantError, match=sentence):
+            tesela.attention(q, q, q, lambda s, q, t=t: s + t[q])
+
+
+def test_lengths_of_explain() -> None:
+    causal = tesela.variant("causal")
+    for arguments, sentence in (
+        ({"length": -1}, "length is -1, it must be a whole number from 0"),
+        ({"length": 8, "kv_length": -1}, "kv_length is -1, it must be a whole number from 0"),
+        ({"length": "8"}, "length is '8', it must be a whole number"),
+    ):
+        with pytest.raises(tesela.InvalidArgumentError, match=sentence):
+            causal.explain(**arguments)
+
+
+def test_a_parameter_named_self() -> None:
+    bound = tesela.variant("attention x(self: i32) { mask = q >= self }", self=3)
+    assert bound.bound == {"self": 3}
+    assert tesela.attention(Q, K, K, lambda self, q, k: q >= k + self, self=1).shape == Q.shape

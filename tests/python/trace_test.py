@@ -515,6 +515,15 @@ class Errors(unittest.TestCase):
         self.check(lambda s, q, k: s if q >= k else False, "write True and False for a mask")
         self.check(lambda q, k: (q > k) - (k > 3), "was subtracted from a condition")
 
+    def test_whole_tensors_and_new_tensors(self) -> None:
+        self.check(lambda q, k: TABLE[np.array([1, 2])][k] > q, "indexed with a whole tensor")
+        self.check(lambda q, k: TABLE[[1, 2]][k] > q, "indexed with a list; make a tensor")
+        for function in (np.array, np.asarray, np.bool_):
+            self.check(lambda q, k, f=function: f(q >= k), "a NumPy array cannot be made of")
+        self.check(lambda q, k: np.array([q >= k]), "a NumPy array cannot be made of")
+        self.check(lambda q, *a: q > a[0], "if it belongs to '*args', name the function's")
+        self.check(lambda **a: a["q"] > 1, "the function's only arguments are '**a'")
+
     def test_a_value_that_no_function_takes(self) -> None:
         def near(q: Any, k: Any, window: int = 4) -> Any:
             return q - k < window

@@ -61,6 +61,17 @@ class TorchFunctions(unittest.TestCase):
         self.mask(lambda q, k: (q > k) + (k < 3))
         self.mask(lambda q, k: (q > k) + (k < 3) == 1)
 
+    def test_new_tensors_are_refused(self) -> None:
+        for function in (
+            lambda q, k: torch.tensor([q >= k]),
+            lambda q, k: torch.tensor(q >= k),
+            lambda q, k: torch.as_tensor(q >= k),
+        ):
+            with self.assertRaisesRegex(TraceError, "no tensor can be made of it; write the value"):
+                trace(function)
+        with self.assertRaisesRegex(TraceError, "a tensor was indexed with a whole tensor"):
+            trace(lambda q, k: TABLE[0, 0][torch.tensor([1, 2, 3])][k] > q)
+
     def test_extremes_along_an_axis_are_refused(self) -> None:
         for function in (
             lambda h, k: torch.max(TABLE[0, h], -1)[0] > k,

@@ -79,7 +79,11 @@ def error_of_exception(exception: Exception, trace: TracebackType | None) -> Tra
             place = _at(trace.tb_frame, trace.tb_lineno)
         trace = trace.tb_next
     sentence = f"{type(exception).__name__}: {exception}"
-    if isinstance(exception, IndexError):
+    if isinstance(exception, IndexError) and str(exception).startswith(("tuple", "list")):
+        sentence += (
+            "; if it belongs to '*args', name the function's arguments, as in def mask(q, k)"
+        )
+    elif isinstance(exception, IndexError):
         sentence += (
             "; a NumPy array that the function makes itself cannot be indexed with a traced value: "
             "make it outside of the function"

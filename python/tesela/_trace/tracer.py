@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from tesela._arguments import without_memory
 from tesela._errors import InvalidArgumentError
 
 from . import arrays, bits, conversions, lax, mathematics, special, state  # noqa: F401 - they register functions
@@ -99,6 +100,9 @@ class Tracer:
                 self.shared.append((path, known[1]))
             return known[2]
         graph, index = self.graph, len(self.captures)
+        missing = without_memory(value)
+        if missing is not None:
+            raise error(f"the tensor '{hint}' {missing}")
         element, type_ = element_of(value, hint)
         rank = rank_of(value)
         if rank > 8:
@@ -207,8 +211,9 @@ class Tracer:
             return result.node
         if isinstance(result, Array):
             return self._single(function, result)
-        if isinstance(result, (bool, int, float)):
-            return self.graph.constant(result)
+        number = result if isinstance(result, bool) else python_number(result)
+        if number is not None:
+            return self.graph.constant(number)
         if result is None:
             raise error_of_definition(
                 "the function returns nothing; is a 'return' missing?", function
@@ -255,9 +260,20 @@ def _signature(
     return _chosen(function, names, names[last:], optional, given)
 
 
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError:  # a built-in function
+        name = getattr(function, "__name__", function)
+        raise TraceError(
+            f"the names of the arguments of '{name}' are not known; write a function whose "
+            "arguments are indices, as in lambda q, k: q >= k"
+        ) from None
+
+
 def _names(function: Any) -> list[str]:
     """The names of a function's arguments, without those of `*args` and `**kwargs`."""
-    parameters = inspect.signature(function).parameters.values()
+    parameters = _parameters(function)
     return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
 
 
@@ -278,8 +294,14 @@ _ANY_ARGUMENTS: Final = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 def _inspected(function: Any, given: Mapping[str, Any]) -> list[tuple[str, bool]]:
-    parameters = inspect.signature(function).parameters.values()
+    parameters = _parameters(function)
     names = tuple(p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+    if parameters and not names:
+        raise error_of_definition(
+            f"the function's only arguments are '{', '.join(map(str, parameters))}', which do not "
+            "say which indices it takes; name them, as in def mask(q, k)",
+            function,
+        )
     only = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     optional = {p.name for p in parameters if p.default is not p.empty}
     return _chosen(function, names, only, optional, given)

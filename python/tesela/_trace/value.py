@@ -288,6 +288,12 @@ class Traced:
     ) -> Any:
         return call(function.__name__, args, dict(kwargs), "numpy.")
 
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise error(
+            "a NumPy array cannot be made of a traced value; write the value itself in place of "
+            "np.array(value), and its functions one by one"
+        )
+
     def __jax_array__(self) -> NoReturn:
         raise error(
             "jax.numpy met a traced value in a way that cannot be traced; call functions as "
@@ -363,7 +369,10 @@ class Value(Traced):
         raise error(f"a value that differs from pair to pair {otherwise}")
 
     def __len__(self) -> NoReturn:
-        raise error("a traced value has no length")
+        raise error(
+            "a traced value has no length, and no tensor can be made of it; write the value itself "
+            "in place of torch.tensor(value)"
+        )
 
     def __iter__(self) -> NoReturn:
         raise error("a traced value is one number, it cannot be unpacked or iterated")
@@ -462,9 +471,15 @@ class Array(Traced):
 
 def position(graph: Graph, index: Any, extent: Node) -> Node:
     """The index of one axis. A constant below 0 counts from the end."""
+    if isinstance(index, (list, tuple)):
+        raise error(
+            "a tensor was indexed with a list; make a tensor of it outside of the function, and "
+            "index that one first, as in t[i[q]]"
+        )
+    index = operand(graph, index)
     if isinstance(index, Array):
         raise error("a tensor was indexed with a whole tensor; index that one first, as in t[i[q]]")
-    node = operand(graph, index).node if not isinstance(index, Value) else index.node
+    node: Node = index.node
     if node.type != I32:
         raise error(
             f"an index must be an integer, this one is {'bool' if node.type == BOOL else 'f32'}; "
