@@ -83,6 +83,10 @@ class Tensors(unittest.TestCase):
                     ),
                 )
 
+    def test_captured_indices(self) -> None:
+        for row in (1, -1, -3):
+            self.check(lambda h, q, k, row=row: A[row][k], lambda h, q, k, row=row: A[row, k])
+
     def test_slices_of_the_whole_keep_their_text(self) -> None:
         self.assertIn("A[h, k]", trace(lambda s, h, k: s + A[:, :][h, k])[0])
         self.assertIn("S[k]", trace(lambda s, k: s + S[:][k])[0])

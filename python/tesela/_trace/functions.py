@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 from . import bits
 from .error import error
-from .graph import BOOL, F32, I32, Graph, Node, number_of
-from .slices import is_natural
+from .graph import BOOL, F32, I32, Graph, Node, is_natural, number_of
 from .value import ALIASES, TABLE, Array, Traced, Value, operand
 
 _F = TypeVar("_F", bound=Callable[..., Any])

@@ -376,6 +376,21 @@ def in_order(roots: Iterable[Node]) -> list[Node]:
     return [found[number] for number in sorted(found)]
 
 
+def is_natural(node: Node) -> bool:
+    """Whether an i32 is certainly not negative."""
+    if node.op == "const":
+        return number_of(node) >= 0
+    if node.op in ("name", "index", "extent"):
+        return True
+    if node.op == "+" or (node.op == "call" and node.payload == "min"):
+        return all(map(is_natural, node.args))
+    if node.op == "call" and node.payload == "max":
+        return any(map(is_natural, node.args))
+    if node.op in ("/", "%") and node.args[1].op == "const":
+        return number_of(node.args[1]) >= 0 and (node.op == "%" or is_natural(node.args[0]))
+    return False
+
+
 def number_of(node: Node) -> int | float:
     """The value of a constant number."""
     if isinstance(node.payload, str):

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from . import state
 from .error import error
-from .graph import Graph, Node, number_of
+from .graph import Graph, Node, is_natural, number_of
 from .known import leaves_of
-from .value import Array, Value, operand, position
+from .value import Array, Value, from_end, operand, position
 
 
 class _Part(NamedTuple):
@@ -99,21 +99,6 @@ def _place(graph: Graph, part: _Part, indices: tuple[Node, ...]) -> Node:
     return place
 
 
-def is_natural(node: Node) -> bool:
-    """Whether an i32 is certainly not negative."""
-    if node.op == "const":
-        return number_of(node) >= 0
-    if node.op in ("name", "index", "extent"):
-        return True
-    if node.op == "+" or (node.op == "call" and node.payload == "min"):
-        return all(map(is_natural, node.args))
-    if node.op == "call" and node.payload == "max":
-        return any(map(is_natural, node.args))
-    if node.op in ("/", "%") and node.args[1].op == "const":
-        return number_of(node.args[1]) >= 0 and (node.op == "%" or is_natural(node.args[0]))
-    return False
-
-
 def _slice(graph: Graph, part: slice, extent: Node, axis: int) -> tuple[Node, _Part]:
     """The extent of a slice, and how it reads the tensor's axis."""
     step = 1 if part.step is None else int(part.step)
@@ -131,10 +116,7 @@ def _slice(graph: Graph, part: slice, extent: Node, axis: int) -> tuple[Node, _P
             raise error(f"an end of a slice must be an integer, this one is {node.type}")
         if node.op == "const" and number_of(node) < 0:
             return graph.arithmetic("+", extent, node)
-        if is_natural(node):
-            return node
-        is_negative = graph.compare("<", node, zero)
-        return graph.select(is_negative, graph.arithmetic("+", extent, node), node)
+        return from_end(graph, node, extent)
 
     start = zero if part.start is None else end(part.start)
     stop = None if part.stop is None else end(part.stop)

@@ -16,7 +16,8 @@ from typing import Any, Final, NoReturn
 
 from . import state
 from .error import TraceAttributeError, error
-from .graph import BOOL, F32, I32, Graph, Node, number_of
+from .graph import BOOL, F32, I32, Graph, Node, is_natural, number_of
+from .known import leaves_of
 
 #: The table of `functions`. That module fills it, because its functions need the classes below.
 TABLE: Final[dict[str, Callable[..., Any]]] = {}
@@ -470,7 +471,7 @@ class Array(Traced):
 
 
 def position(graph: Graph, index: Any, extent: Node) -> Node:
-    """The index of one axis. A constant below 0 counts from the end."""
+    """The index of one axis. A constant or a captured number below 0 counts from the end."""
     if isinstance(index, (list, tuple)):
         raise error(
             "a tensor was indexed with a list; make a tensor of it outside of the function, and "
@@ -487,7 +488,17 @@ def position(graph: Graph, index: Any, extent: Node) -> Node:
         )
     if node.op == "const" and number_of(node) < 0:
         return graph.arithmetic("+", extent, node)
+    if node.uniform and any(isinstance(leaf, int) for leaf in leaves_of(node)):
+        return from_end(graph, node, extent)
     return node
+
+
+def from_end(graph: Graph, node: Node, extent: Node) -> Node:
+    """An index that counts from the end if it is below 0."""
+    if is_natural(node):
+        return node
+    is_negative = graph.compare("<", node, graph.constant(0))
+    return graph.select(is_negative, graph.arithmetic("+", extent, node), node)
 
 
 def operand(graph: Graph, x: Any) -> Any:
