@@ -348,7 +348,7 @@ private:
       if (value.empty() || !expression.captureAxes().empty())
         fail("the extent " + expression.text() + " of '" + tensor.name + "'");
       text += checked(fmt::format("check_computed({}, {}, {}, \"{}\", error)", both(i), axis, value,
-                                  expression.text()));
+                                  expressionForReaders(expression)));
     }
     return text;
   }
