@@ -71,10 +71,11 @@ struct KernelOptions {
   /// "backward_in_parts": the same for the host. "backward_fast": the fastest of them on the
   /// target. "forward_in_parts": attention whose keys are split among work items (docs/serving.md).
   /// "merge": joins partial results over parts of the keys. "write_pages": writes new keys and
-  /// values into a cache, "write_latents" rows of a latent cache. "matmul": a matrix product. Or a file NAME.mlir of useTemplateFolder().
-  /// The files in templates/ say what each computes. A launch has the tensors that the template
-  /// declares (LaunchArguments::tensors). Templates without a score and a mask need no variant.
-  /// Only "forward" and "backward" can be tuned and have references (Check.h).
+  /// values into a cache, "write_latents" rows of a latent cache. "matmul": a matrix product. Or a
+  /// file NAME.mlir of useTemplateFolder(). The files in templates/ say what each computes. A
+  /// launch has the tensors that the template declares (LaunchArguments::tensors). Templates
+  /// without a score and a mask need no variant. Only "forward" and "backward" can be tuned and
+  /// have references (Check.h).
   std::string algorithm = "forward";
   /// Values of the template's parameters, "columns=64", and where sequences lie (docs/serving.md).
   std::vector<std::string> bindings = {};
