@@ -51,7 +51,7 @@ def switch(name: str, value: Any) -> bool:
 def without_memory(tensor: Any) -> str | None:
     """What is said about a tensor of PyTorch whose elements have no place in memory, or None."""
     if getattr(tensor, "is_meta", False):
-        return "is on the device 'meta', where tensors have no memory: move it to q's device"
+        return "is on the device 'meta', where tensors have no memory: make it on q's device"
     layout = str(getattr(tensor, "layout", "torch.strided"))
     if layout != "torch.strided" and layout.startswith("torch."):
         return f"has the layout {layout}, it must be dense: write to_dense()"
@@ -68,7 +68,7 @@ def tensor_shape(name: str, tensor: Any, of: str) -> tuple[int, ...]:
         )
     if getattr(tensor, "is_meta", False):
         raise InvalidArgumentError(
-            f"{name} is on the device 'meta', where tensors have no memory: move it to q's device"
+            f"{name} is on the device 'meta', where tensors have no memory: make it on q's device"
         )
     return tuple(shape)
 

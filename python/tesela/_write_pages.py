@@ -199,6 +199,11 @@ def write_pages(
     page_size(both[0], both[-1], "[pages, page, heads, head dimension]", 1)
     for name, each, pages in new:
         _check_new(q, name, each, pages)
+    if is_latent and k.shape[-1] != shape[-1]:
+        raise InvalidArgumentError(
+            f"k has the shape {tuple(k.shape)}, and q has {shape}: without v both must have the "
+            "same head dimension"
+        )
     tensor_shape("slots", slots, "[tokens] or [B, Sq]")
     rotary = _rotary(shape, cos, sin, positions)
     if cos is None:

@@ -156,7 +156,21 @@ class Tensors(unittest.TestCase):
             lambda h, q, k: np.dot(C[0], C[1].T)[h, q % 4],
             lambda h, q, k: C[0, h] @ C[1, q % 4],
         )
-        self.check(lambda h, q, k: np.nan_to_num(k / 8, True), lambda h, q, k: k / 8)
+        self.check(
+            lambda h, q, k: np.nan_to_num(FLOATS[k % 4], True),
+            lambda h, q, k: np.nan_to_num(FLOATS[k % 4]),
+        )
+        self.check(
+            lambda h, q, k: np.nan_to_num(FLOATS[k % 4], True, 5.0),
+            lambda h, q, k: np.nan_to_num(FLOATS[k % 4], True, 5.0),
+        )
+        for function in (
+            lambda h, k: C.sum(3)[h] > k,
+            lambda h, k: C[1].sum((0, -2))[h] > k,
+            lambda h, k: (C[1][:, :1] @ C[1])[h, 0] > k,
+        ):
+            with self.assertRaisesRegex(TraceError, "no axis|twice|combined"):
+                tesela.variant(function)
         for function in (
             lambda h, k: np.mean(C[1, h], where=C[1, h] > 0) > k,
             lambda q, k: np.add(q, k, where=q > k) > 3,

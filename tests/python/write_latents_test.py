@@ -116,6 +116,9 @@ def test_mistakes() -> None:
     refused("v is None, but not v_pages", q, rows, None, pool, pool)
     refused("v_pages is None, but not v", q, rows, rows, pool, None)
     refused("k has the shape (41, 1, 512)", q, rows[..., :512], None, pool, None)
+    refused(
+        "k has the shape (41, 1, 576), and q has (41, 3, 512)", q[..., :512], rows, None, pool, None
+    )
     refused("k_scale is given", q, rows, None, pool, None, k_scale=1.0)
     wide = np.zeros((TOKENS, H, 2 * D), np.float32)
     refused("q's heads must follow one another", wide[..., :D], rows, None, pool, None, **turns)

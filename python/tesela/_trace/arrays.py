@@ -13,11 +13,27 @@ from .graph import BOOL, Graph, Node
 from .value import TABLE, Array, Traced, Value, operand
 
 
+def axis_of(dim: Any, ndim: int) -> int:
+    """The number of an axis, counted from the first one."""
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise error(f"an axis must be an integer here, this one is {dim!r}")
+    if not -ndim <= dim < ndim:
+        raise error(f"there is no axis {dim} of a tensor with {ndim} axes")
+    return dim % ndim
+
+
+def axes_of(dims: Any, ndim: int) -> list[int]:
+    """The numbers of different axes."""
+    axes = [axis_of(dim, ndim) for dim in dims]
+    if len(set(axes)) < len(axes):
+        raise error(f"an axis is named twice in {tuple(dims)}; name each once")
+    return axes
+
+
 def _axes(array: Array, dim: Any) -> list[int]:
     if dim is None:
         return list(range(array.ndim))
-    axes = [dim] if isinstance(dim, int) else list(dim)
-    return sorted(axis % array.ndim for axis in axes)
+    return sorted(axes_of([dim] if isinstance(dim, int) else dim, array.ndim))
 
 
 def _reduced(kind: str, input: Any, dim: Any, keepdim: bool) -> Any:
@@ -148,7 +164,9 @@ def _dot(input: Any, other: Any) -> Any:
     a, b = operand(graph, input), operand(graph, other)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
-    return _matmul(a, b) if b.ndim > 1 else _vecdot(a, b)
+    if a.ndim > 1 and b.ndim > 2:
+        raise error("dot() of these tensors is not their '@'; write '@' or sum()")
+    return _matmul(a, b)
 
 
 @named("vdot", "inner")
@@ -174,6 +192,7 @@ def _matmul(input: Any, other: Any) -> Any:
     a, b = operand(graph, input), operand(graph, other)
     if not isinstance(a, Array) or not isinstance(b, Array):
         raise error("'@' takes two tensors, but an operand is one value; write '*'")
+    check_extents(a.nodes[-1], b.nodes[-2 if b.ndim > 1 else -1])  # these are not broadcast
     if b.ndim == 1:
         return _vecdot(a, b)
     if a.ndim == 1:
@@ -252,7 +271,7 @@ def _select(input: Any, dim: Any = None, index: Any = None) -> Any:
     """PyTorch's `t.select(dim, index)`."""
     if not isinstance(input, Array) or not isinstance(dim, int):
         raise error("this select() cannot be traced; write where(condition, x, y)")
-    return input[(slice(None),) * (dim % input.ndim) + (index,)]
+    return input[(slice(None),) * axis_of(dim, input.ndim) + (index,)]
 
 
 @named("index_select", "take")
@@ -278,7 +297,7 @@ def _embedding(
 @named("unsqueeze", "expand_dims")
 def _unsqueeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     dim = axis if dim is None else dim
-    at = dim % (input.ndim + 1)
+    at = axis_of(dim, input.ndim + 1)
     return input[(slice(None),) * at + (None,)] if input.ndim else input[None]
 
 
@@ -289,9 +308,10 @@ def _squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
         return input
     if dim is None:
         raise error("squeeze() needs the axis here; index the tensor with 0 instead")
-    if not is_one(input.nodes[dim % input.ndim]):
+    at = axis_of(dim, input.ndim)
+    if not is_one(input.nodes[at]):
         return input  # as in PyTorch
-    return input[(slice(None),) * (dim % input.ndim) + (0,)]
+    return input[(slice(None),) * at + (0,)]
 
 
 @named("transpose")
@@ -309,7 +329,7 @@ def _transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None, axes:
 @named("swapaxes", "swapdims")
 def _swapaxes(input: Any, axis0: Any, axis1: Any) -> Any:
     order = list(range(input.ndim))
-    a, b = axis0 % input.ndim, axis1 % input.ndim
+    a, b = axis_of(axis0, input.ndim), axis_of(axis1, input.ndim)
     order[a], order[b] = b, a
     return input.transposed(tuple(order))
 
@@ -325,7 +345,11 @@ def _permute(input: Any, *order: Any, dims: Any = None, axes: Any = None) -> Any
         order = dims if axes is None else axes
     elif len(order) == 1 and not isinstance(order[0], int):
         order = order[0]
-    return input.transposed(tuple(axis % input.ndim for axis in order))
+    if len(order) != input.ndim:
+        raise error(
+            f"{len(order)} axes were given for a tensor with {input.ndim}; name all of them"
+        )
+    return input.transposed(tuple(axes_of(order, input.ndim)))
 
 
 @named("flip")

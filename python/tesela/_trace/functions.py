@@ -498,8 +498,8 @@ def _clamp_max(input: Any, max: Any) -> Any:
 
 @named("nan_to_num")
 def _nan_to_num(input: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    if isinstance(nan, bool):  # NumPy's second argument is whether to copy
-        nan = 0.0
+    if isinstance(nan, bool):  # NumPy's second argument is whether to copy, the third is nan
+        nan, posinf = (0.0 if posinf is None else posinf), None
     most = 3.4028234663852886e38
     posinf = most if posinf is None else posinf
     neginf = -most if neginf is None else neginf

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arrays import axes_of
 from .error import error
 from .functions import apply, named, truncated
 from .graph import F32, Graph, Node
@@ -52,13 +53,15 @@ def _round(x: Any, rounding_method: Any = 0) -> Any:
         return TABLE["round"](x)
     if int(rounding_method) != 0:
         raise error(f"the rounding method {rounding_method} of lax.round cannot be traced")
-    size = TABLE["floor"](TABLE["abs"](x) + 0.5)
+    size = TABLE["abs"](x)
+    low = TABLE["floor"](size)
+    size = TABLE["where"](size - low >= 0.5, low + 1.0, low)
     return TABLE["where"](x < 0, -size, size)
 
 
 @named("lax.squeeze")
 def _squeeze(array: Any, dimensions: Any) -> Any:
-    for each in sorted((d % array.ndim for d in dimensions), reverse=True):
+    for each in sorted(axes_of(dimensions, array.ndim), reverse=True):
         array = TABLE["squeeze"](array, each)
     return array
 

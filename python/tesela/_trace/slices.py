@@ -128,10 +128,9 @@ def _slice(graph: Graph, part: slice, extent: Node, axis: int) -> tuple[Node, _P
         is_full = graph.compare("<", start, limit)
         if all(isinstance(leaf, tuple) for leaf in leaves_of(is_full)) and is_full.uniform:
             # Shapes alone decide this, so they may decide the text.
-            if is_full.op != "const" and not state.current().number(is_full):
-                is_full = graph.false
-            else:
-                is_full = None
+            is_known = is_full.op == "const"
+            has = is_full is not graph.false if is_known else state.current().number(is_full)
+            is_full = None if has else graph.false
     if is_full is graph.false:
         return zero, _Part(axis, zero, 1, False, None, None, None)
     length = graph.arithmetic("-", limit, start)

@@ -62,7 +62,7 @@ def call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framework: st
 #: Keywords that say how a framework computes or stores a result, and not what it is.
 _WITHOUT_EFFECT: Final = frozenset(
     (
-        *("assume_unique", "casting", "copy", "device", "inplace", "kind", "layout"),
+        *("assume_unique", "casting", "copy", "device", "kind", "layout"),
         *("memory_format", "method", "non_blocking", "order", "out_int32", "pin_memory"),
         *("precision", "promote_integers", "requires_grad", "subok"),
     )
@@ -77,7 +77,11 @@ def _leave_out(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], framewo
         del kwargs["where"]
     out = kwargs.pop("out", None)
     out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
-    if out is not None and not (args and out is args[0]):  # NumPy's `a += b` has out=(a,)
+    # NumPy's `a += b` for an array of its own has out=(a,).
+    is_own = bool(args) and out is args[0] and not isinstance(out, Traced)
+    if kwargs.pop("inplace", False):
+        raise error(f"'{framework}{name}' cannot change its argument; leave 'inplace' out")
+    if out is not None and not is_own:
         raise error(
             f"the result of '{framework}{name}' cannot be written to a tensor; leave 'out' out, "
             "and use what the function returns"
