@@ -71,15 +71,14 @@ static std::vector<Attempt> withRoles(const KernelSpecification &specification) 
   if (addsUp && isWide(specification)) // `late` and `crossed` are for two stages
     return {withSchedule(specification, split)};
   if (addsUp)
-    return {withSchedule(specification, "consumers = 2")};
+    return {withSchedule(specification, roles)};
   if (has(tile::ScorePartialsOp::getOperationName())) {
     // Two products for each pair; an iteration passes only sums to the next one.
-    const char *wide = "consumers = 2, block_n = 128", *usual = "consumers = 2",
-               *narrow = "consumers = 2, block_n = 32";
+    const char *wide = "consumers = 2, block_n = 128", *small = "consumers = 2, block_n = 32";
     return {withSchedule(specification, wide, /*mustOverlap=*/true),
-            withSchedule(specification, usual, /*mustOverlap=*/true),
-            withSchedule(specification, narrow, /*mustOverlap=*/true),
-            withSchedule(specification, usual)};
+            withSchedule(specification, roles, /*mustOverlap=*/true),
+            withSchedule(specification, small, /*mustOverlap=*/true),
+            withSchedule(specification, roles)};
   }
   // If dK and dV have a buffer of their own, the next keys and values are loaded while these are
   // stored (length 512 and 2k: 1 to 5 %; docs/log/2026-11-27-gradients-between-work-items.md).

@@ -68,7 +68,6 @@ def _squeeze(array: Any, dimensions: Any) -> Any:
 
 @named("lax.expand_dims")
 def _expand_dims(array: Any, dimensions: Any) -> Any:
-    ndim = array.ndim + len(dimensions)
-    for each in sorted(d % ndim for d in dimensions):
+    for each in sorted(axes_of(dimensions, array.ndim + len(dimensions))):
         array = TABLE["unsqueeze"](array, each)
     return array
